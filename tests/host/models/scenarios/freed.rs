@@ -117,3 +117,21 @@ fn deregistration_by_a_core_that_does_not_unmap() {
     let interleavings = count(UpTo(3), Kind::G3b, scenario);
     explored("G3b", UpTo(3), interleavings);
 }
+
+/// The core breaks its contract, because it unmaps a registration twice. The memory may be freed
+/// before, between and after the two calls.
+#[test]
+fn deregistration_by_a_core_that_unmaps_twice() {
+    for core in [Kind::G3a, Kind::G3b] {
+        for request in [page, two_pages] {
+            let interleavings = count(UpTo(4), core, move || {
+                let module = Module::revocable();
+                allocate(A);
+                let registration = register(request(A)).unwrap();
+                while_freed(|| world().rdma.deregister_unmapping_twice(&registration));
+                module.unload();
+            });
+            explored(&format!("{core:?}"), UpTo(4), interleavings);
+        }
+    }
+}

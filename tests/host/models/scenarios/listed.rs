@@ -179,6 +179,20 @@ fn an_orphan() {
     });
 }
 
+/// A reader of the list comes to its end, and sees no registration twice, while one becomes an orphan
+/// and is forgotten.
+#[test]
+fn an_orphan_at_most_once() {
+    explore(UpTo(3), || {
+        let (module, registration) = registered(Module::revocable());
+        let reader = spawn("reader", OTHER, || c::listed().len());
+        while_freed(|| as_process(OTHER, || deregister(&registration)));
+        assert!(reader.join().unwrap() <= 1);
+        assert_eq!(listed(), []);
+        module.unload();
+    });
+}
+
 /// A thread that waits for a change of a registration's phase must continue when the registration
 /// ends.
 #[test]

@@ -192,8 +192,56 @@ fn leaves_no_entry_of_its_user() {
         leave(A);
         end(Ok(register(page(A)).unwrap()));
         free(A);
-        let entry = REGISTRY.with(|registry| registry.users.add(USER, &mut None));
-        assert_eq!(entry, Some(None));
+        assert_no_entry();
+        module.unload();
+    });
+}
+
+/// Fails if the user still has an entry.
+fn assert_no_entry() {
+    let entry = REGISTRY.with(|registry| registry.users.add(USER, &mut None));
+    assert_eq!(
+        entry,
+        Some(None),
+        "the entry of a user without registrations stays"
+    );
+}
+
+/// Two threads of a user make the user's first registration at the same time, and both look for the
+/// user's entry, which the other thread may have made or removed.
+#[test]
+fn leaves_no_entry_while_others_come_and_go() {
+    explore(UpTo(3), || {
+        let module = Module::revocable();
+        allocate(A);
+        allocate(B);
+        let other = spawn("other", OWNER, || {
+            for _ in 0..2 {
+                end(Ok(register(page(B)).unwrap()));
+            }
+        });
+        end(Ok(register(page(A)).unwrap()));
+        other.join().unwrap();
+        assert_no_entry();
+        free(A);
+        free(B);
+        module.unload();
+    });
+}
+
+/// While a user registers memory, another registration of the user becomes an orphan, and its memory
+/// is freed.
+#[test]
+fn is_freed_while_its_user_registers() {
+    explore(UpTo(3), || {
+        let (module, registration) = registered(Module::revocable());
+        allocate(B);
+        let other = spawn("other", OWNER, || end(Ok(register(page(B)).unwrap())));
+        while_freed(|| as_process(OTHER, || deregister(&registration)));
+        other.join().unwrap();
+        assert_eq!(counted(), 0);
+        assert_no_entry();
+        free(B);
         module.unload();
     });
 }
