@@ -29,7 +29,8 @@
  *	loading			the next registration, over and over while a thread opens libcuda, and once
  *				afterwards
  *	forks N			the next registration, over and over in three threads, and once in each of
- *				N children; prints how many children hung
+ *				N children; prints how many children hung. With HOLD, the first fork comes
+ *				while a thread stays in its walk
  *	probe			calls the ibv_reg_mr_iova2() that the process has without libibverbs
  *	libraries		prints the libraries of the process
  *	number			prints how many descriptors the process has
@@ -323,11 +324,14 @@ static void *forever(void *it)
 
 static void forks(struct registration *it, int number)
 {
+	const atomic_bool *held = told("HOLD") ? dlsym(RTLD_DEFAULT, "walk_is_held") : NULL;
 	pthread_t thread;
 	int hung = 0;
 
 	for (int i = 0; i < 3; i++)
 		pthread_create(&thread, NULL, forever, it);
+	while (held && !*held)
+		usleep(1000);
 	for (int i = 0; i < number && !hung; i++) {
 		int status;
 		pid_t child = fork();

@@ -30,12 +30,17 @@ static bool is_first(void)
 	return syscall(SYS_gettid) != getpid() && !walks++;
 }
 
+/* A program can wait until this walk holds the list. */
+atomic_bool walk_is_held;
+
 static int shown(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct walk *walk = data;
 
-	if (told("HOLD") && is_first())
+	if (told("HOLD") && is_first()) {
+		walk_is_held = true;
 		usleep(1000 * told("HOLD"));
+	}
 	if (told("HIDE_LIBC") && strstr(info->dlpi_name, "/libc.so"))
 		return 0;
 	return walk->show(info, size, walk->data);
