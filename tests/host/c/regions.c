@@ -64,6 +64,9 @@ TEST(one_that_is_mapped)
 	regions[0].region.devfn = 0xff00;
 	SAME_TEXT(HEAD "40 12345 5 0x7f0000001005 65526 nv_mem_revocable mapped 0000:ff:00.0 python3\n",
 		  proc_content("regions", NULL));
+	regions[0].region.devfn = 0xffff;
+	SAME_TEXT(HEAD "40 12345 5 0x7f0000001005 65526 nv_mem_revocable mapped 0000:ff:1f.7 python3\n",
+		  proc_content("regions", NULL));
 	regions[0].region.domain = NVPM_NO_DEVICE;
 	SAME_TEXT(HEAD "40 12345 5 0x7f0000001005 65526 nv_mem_revocable mapped - python3\n",
 		  proc_content("regions", NULL));
