@@ -3,9 +3,10 @@
 
 import pytest
 
-from nvpm.read import ways
-from nvpm.read.machine import Machine
-from nvpm.read.ways import DMA_BUF, MODULE, PEERMEM
+from nvpm.read import peers, ways
+from nvpm.read.machine import MODULE, Machine
+from nvpm.read.products import MAY, NO, YES
+from nvpm.read.ways import DMA_BUF, PEERMEM
 
 Pairs = dict[tuple[str, str], list[str]]
 A, B, NIC, OTHER = "0000:03:00.0", "0000:83:00.0", "mlx5_0", "efa_0"
@@ -52,3 +53,23 @@ def test_groups(monkeypatch: pytest.MonkeyPatch) -> None:
         (["c"], ["x"], [MODULE, DMA_BUF]),
         (["c"], ["y"], [MODULE]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ([], ""),
+        ([NO], "its driver never asks"),
+        ([NO, NO], "no RDMA device can use it (its driver never asks)"),
+        ([NO, YES], ""),
+        ([YES, NO], ""),
+        ([NO, MAY], ""),
+    ],
+)
+def test_none_asks(monkeypatch: pytest.MonkeyPatch, answers: list[str], said: str) -> None:
+    """If one of several devices asks, or may ask, the module has something to serve."""
+    monkeypatch.setattr(peers, "nics", lambda _machine: answers)
+    monkeypatch.setattr(
+        peers, "asks", lambda _machine, can: peers.Asks(can, "its driver never asks")
+    )
+    assert peers.none_asks(Machine("/nonexistent")) == said
