@@ -211,7 +211,7 @@ fn assert_no_entry() {
 /// user's entry, which the other thread may have made or removed.
 #[test]
 fn leaves_no_entry_while_others_come_and_go() {
-    explore(UpTo(3), || {
+    explore(UpTo(2), || {
         let module = Module::revocable();
         allocate(A);
         allocate(B);
@@ -233,7 +233,7 @@ fn leaves_no_entry_while_others_come_and_go() {
 /// is freed.
 #[test]
 fn is_freed_while_its_user_registers() {
-    explore(UpTo(3), || {
+    explore(UpTo(2), || {
         let (module, registration) = registered(Module::revocable());
         allocate(B);
         let other = spawn("other", OWNER, || end(Ok(register(page(B)).unwrap())));
