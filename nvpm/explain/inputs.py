@@ -46,14 +46,14 @@ class Member(tarfile.TarInfo):
     """A member of an archive. Raises HeaderError if the member is a header that is too large, or
     the list of the parts of a sparse file, which has no limit."""
 
-    @classmethod
-    def frombuf(cls, buf, encoding, errors):  # type: ignore[no-untyped-def]
-        member = super().frombuf(buf, encoding, errors)
-        if member.type in HEADERS and member.size > LONGEST_HEADER:
-            raise tarfile.HeaderError(f"a header of {member.size} bytes")
-        if member.type == tarfile.GNUTYPE_SPARSE:
+    # tarfile calls this method after it has read the block of the member, and before it reads the
+    # contents. The public methods around it differ between the versions of Python.
+    def _proc_member(self, archive):  # type: ignore[no-untyped-def]
+        if self.type in HEADERS and self.size > LONGEST_HEADER:
+            raise tarfile.HeaderError(f"a header of {self.size} bytes")
+        if self.type == tarfile.GNUTYPE_SPARSE:
             raise tarfile.HeaderError(SPARSE)
-        return member
+        return super()._proc_member(archive)  # type: ignore[misc]
 
     def _proc_gnusparse_10(self, *_words):  # type: ignore[no-untyped-def]
         raise tarfile.HeaderError(SPARSE)
