@@ -11,6 +11,7 @@ from cache import Wrong, say
 from guest import seconds_since
 from jobs import Job
 from slowest import slowest
+from speed import speed
 
 # Seconds between two lines about the progress of a run.
 PROGRESS = 30
@@ -46,7 +47,7 @@ class Run:
             say(self.title, "\n".join(["the slowest pieces were:", *pieces]))
         for job in self.failed:
             say(self.title, f"failed: {job.name}")
-        say(self.title, f"took {seconds_since(began)} s: {self.checks} checks")
+        say(self.title, f"took {seconds_since(began)} s: {self.checks} checks; {speed()}")
         print(f"{len(self.passed)} passed, {len(self.failed)} failed", flush=True)
         return 1 if self.failed else 0
 
