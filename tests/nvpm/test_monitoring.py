@@ -3,6 +3,7 @@
 exporter serves the file that its textfile collector reads."""
 
 import contextlib
+import json
 import os
 import re
 import socket
@@ -148,3 +149,44 @@ def test_node_exporter(tmp_path: Path) -> None:
     assert len(samples) > 20
     names = {re.split("[{ ]", line)[0] for line in samples}
     assert names <= {re.split("[{ ]", line)[0] for line in served.splitlines()}
+
+
+# ---- the keys of each JSON -----------------------------------------------------------------------
+
+PAGE = (TOP / "docs/monitoring.md").read_text(encoding="utf-8")
+REGION = "42 5 5 0x7f0000000000 65536 nv_mem mapped - python3"
+
+
+def keys(said: object) -> set[str]:
+    """Returns the keys of an object and of the objects in its lists."""
+    if isinstance(said, list):
+        return {key for one in said for key in keys(one)}
+    return (
+        {*said, *(key for one in said.values() for key in keys(one))}
+        if isinstance(said, dict)
+        else set()
+    )
+
+
+def test_keys_of_each_json(tmp_path: Path) -> None:
+    """The page names each key that a command prints."""
+    player = Player(tmp_path)
+    root = player.environment["NVPM_SYSROOT"]
+    Machine(root).put("/proc/driver/nv_peer_mem/regions", REGION)
+    log, nodes = tmp_path / "log", [tmp_path / f"n{number}.json" for number in range(3)]
+    log.write_text("ibv_reg_mr failed: Cannot allocate memory\n")
+    for number, node in enumerate(nodes):
+        fact = {"id": "a/b", "section": "a", "name": "b", "value": number // 2}
+        node.write_text(json.dumps({"host": node.stem, "facts": [fact]}))
+    for command, words in {
+        "regions": [],
+        "compare": [str(node) for node in nodes],
+        "selftest": [],
+        "explain": [str(log)],
+    }.items():
+        said, _ = called(subject.Machine(root), player.environment, command, "--json", *words)
+        found = json.loads(said[said.index("{") :])
+        row = PAGE.partition(f"| `nvpm {command} --json` |")[2].partition("\n")[0]
+        named = set(re.findall(r"`(\w+)`", row)) | {"schema"}
+        there = keys(found) if command == "regions" else set(found)
+        assert there <= named and len(there) > 4, (command, there - named)
