@@ -97,7 +97,7 @@ ROOTS = (
 )
 # The name of a source file stays, because it says where the kernel has found a defect.
 PATH = (
-    rf"(?P<{BEFORE}>(?<![\w.:/@)}}\]*+~<-])/(?:home/[^/\s]+/)?)(?!{ROOTS}|home/)(?!\S*@)"
+    rf"(?P<{BEFORE}>(?<![\w.:/@)}}\]*+~<-])/(?:home/[^/\s]+/)?)(?!{ROOTS}|home/)(?!\S{{0,255}}@)"
     rf"(?P<{WHAT}>[\w.,+%~-]+(?:/(?!\w+\.(?:c|h|rs|S)\b)[\w.,+%~:=-]*[\w+%~-])+"
     rf"|(?<=/)(?<!\s/)(?<!^/)[\w.,+%~-]+)"
 )
@@ -140,6 +140,7 @@ START = (
     r"(?:^|\] |kernel: |(?:traps|note|mmap|detection|WARNING|signal): )"
     r"(?!(?:traps|kernel|note|mmap|x86/\w+): )"
 )
+NO_LIBRARY = r"(?!\S{1,255}\.so\b)"
 QUOTED = rf"(?P<{WHAT}>\"[^\"\n]+\"|'[^'\n]+'|[^\s\"',]+)"
 JOBS = (
     rf"(?P<{BEFORE}>\bname=(?![\"']))(?P<{WHAT}>[^,\n]{{1,15}})",
@@ -180,8 +181,8 @@ JOBS = (
     # The next pattern matches the name of a file in the report of a fault. Libraries stay, because
     # their names tell nothing about users. The last four patterns match reports about a lack of
     # memory.
-    rf"(?P<{BEFORE}>\berror(?: |:)[0-9a-f]+ in )(?!\S+\.so\b)(?P<{WHAT}>[^\n\[]+)(?=\[)",
-    rf"(?P<{BEFORE}>\bin )(?!\S+\.so\b)(?P<{WHAT}>[^\s\[]+)(?=\[[0-9a-f]+\+[0-9a-f]+\])",
+    rf"(?P<{BEFORE}>\berror(?: |:)[0-9a-f]+ in ){NO_LIBRARY}(?P<{WHAT}>[^\n\[]{{1,255}})(?=\[)",
+    rf"(?P<{BEFORE}>\bin ){NO_LIBRARY}(?P<{WHAT}>[^\s\[]{{1,255}})(?=\[[0-9a-f]+\+[0-9a-f]+\])",
     rf"(?P<{BEFORE}>\btask=){NAME}(?=,pid=)",
     rf"(?P<{BEFORE}>\b(?:task_|oom_)memcg=|\bcpuset=(?!/,))(?P<{WHAT}>[^,\n]+)",
     rf"(?P<{BEFORE}>\b(?:[Tt]ask in|as a result of limit of|stats for|controller in) )"

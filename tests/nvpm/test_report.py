@@ -167,7 +167,13 @@ def test_lines_of_the_log() -> None:
     assert kernel_log.wanted(["WARNING: x", lines[0], lines[2]]) == ["WARNING: x", lines[2]]
 
 
-@pytest.mark.parametrize("piece", ["a", "a-", "a_", "a.", "1.", "a:", "stuck for ", "://", "sn=a"])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("a", "a-", "a_", "a.", "1.", "a:", "stuck for ", "://", "sn=a", "=/a", "error ab in "),
+        *("in a", "nfs server ", "comm=", "a (12)", "12(", "`a", "ll header: aa "),
+    ],
+)
 def test_long_line(tmp_path: Path, piece: str) -> None:
     """The time for a line grows in proportion to the line's length. If the time grew with the
     square of the length, this test would take hours."""
