@@ -140,6 +140,13 @@ START = (
     r"(?:^|\] |kernel: |(?:traps|note|mmap|detection|WARNING|signal): )"
     r"(?!(?:traps|kernel|note|mmap|x86/\w+): )"
 )
+# What a process has done, in the words of messages that begin with its name.
+DOES = (
+    r"(?=(?::? (?:using (?:deprecated|unsupported|old) |calling unsupported "
+    r"|attempt to access beyond )| (?:calls setitimer|passes broken|requested AGP|tried to set rate"
+    r"|wrote to |forgot to set "
+    r"|is broken and |wants too many |tries to shift |sets custom speed )))"
+)
 NO_LIBRARY = r"(?!\S{1,255}\.so\b)"
 QUOTED = rf"(?P<{WHAT}>\"[^\"\n]+\"|'[^'\n]+'|[^\s\"',]+)"
 JOBS = (
@@ -148,12 +155,19 @@ JOBS = (
     + QUOTED,
     rf"(?P<{BEFORE}>\b(?:comm|exe|proctitle|cwd|ocomm|cmd)=)(?![\"'])" + QUOTED,
     rf"(?P<{BEFORE}>\bpid: \d+, name: ){NAME}(?=$)",
-    rf"(?P<{BEFORE}>\b[Cc]omm: ?){NAME}(?= Not tainted| Tainted| Kdump| Pid:|$)",
+    rf"(?P<{BEFORE}>\b[Cc]omm: ?){NAME}(?= Not tainted| Tainted| Kdump| Pid:|, no |$)",
     rf"(?P<{BEFORE}>\bcomm )(?=\"){QUOTED}(?=, pid)",
     rf"(?P<{BEFORE}>\bcomm )(?!\"){NAME}(?=: )",
     rf"(?P<{BEFORE}>\bLockdown: |\brandom: ){NAME}(?=: )",
     rf"(?P<{BEFORE}>\bPAT: ){NAME}(?=:\d+ )",
-    rf"(?P<{BEFORE}>\bXFS: ){NAME}(?=\(\d+\) possible)",
+    rf"(?P<{BEFORE}>\bXFS(?: \([^)\n]{{1,32}}\))?: ){NAME}(?=\(\d+\) possible| should use )",
+    rf"(?P<{BEFORE}>\btask=\d+:){NAME}(?= cpu=)",
+    rf"(?P<{BEFORE}>, killing ){NAME}(?=!)",
+    rf"(?P<{BEFORE}>(?:user space address [0-9a-f]+|\bissue) in ){NAME}(?=$)",
+    rf"(?P<{BEFORE}>\b(?:[Kk]illing|SIGBUS to|signal to) ){NAME}(?=:\d+)",
+    rf"(?P<{BEFORE}>(?:^|[:\]] ))(?P<{WHAT}>[^\s:\]]{{1,15}}){DOES}",
+    rf"(?P<{BEFORE}>['`\"])(?P<{WHAT}>[^\n'`\"]{{1,15}})"
+    r"(?=['\"](?:: attribute | \((?:pid )?\d+\)| wants ))",
     rf"(?P<{BEFORE}>\b\d{{2,7}}\(){NAME}(?=\):? )",
     rf"(?P<{BEFORE}>\w\(){NAME}(?=:\d{{2,7}}\): )",
     rf"(?P<{BEFORE}>\bprogram ){NAME}(?= (?:is|not|has|uses) )",
@@ -197,6 +211,9 @@ LOOSE_JOBS = (
     rf"(?P<{BEFORE}>(?:^|[ :(]))(?P<{WHAT}>{WORD})(?=\[\d{{2,7}}\](?:[:, ]|$))",
     rf"(?P<{BEFORE}>(?:^|[ :(]))(?P<{WHAT}>{WORD})(?= \((?:pid:? ?)?\d{{2,7}}\))",
     rf"(?P<{BEFORE}>\[)(?P<{WHAT}>{WORD})(?=:\d{{2,7}}\])",
+    rf"(?P<{BEFORE}>[ (])(?P<{WHAT}>(?![\w.+-]+\.(?:c|h|rs|S):){WORD})(?=:\d{{2,7}}(?: |\)|$))",
+    rf"(?P<{BEFORE}>\d{{3,7}} \()(?P<{WHAT}>{WORD})(?=\))",
+    rf"(?P<{BEFORE}> )(?P<{WHAT}>{WORD})(?=/(?:0x)?[0-9a-f]+/(?:0x)?[0-9a-f]+$)",
 )
 # Processes with these names stay: threads of the kernel and programs of the system, whose names
 # tell nothing about users. The kernel cuts a name after 15 characters.

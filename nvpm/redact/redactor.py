@@ -138,7 +138,7 @@ class Redactor:
         self.learn(text)
         text = self.patterns(text)
         for word, pattern in FOREIGN:
-            text = pattern.sub(partial(self.instead, word), text)
+            text = pattern.sub(partial(self.perhaps, word), text)
         text = self.spaced_jobs(text)
         text = JOB_WORD.sub(self.job_word, text)
         text = HOST_WORD.sub(self.host_word, text)
@@ -200,6 +200,10 @@ class Redactor:
         """Returns the word with a number that stands for NAME."""
         known = self.known.setdefault(word, {})
         return known.setdefault(key_of(word, name), f"{word}-{len(known) + 1}")
+
+    def perhaps(self, word: str, found: Match[str]) -> str:
+        """Replaces a name, unless it is an ordinary word, such as `port` in port:4420."""
+        return found.group() if found[WHAT].lower() in self.ordinary else self.instead(word, found)
 
     def instead(self, word: str, found: Match[str]) -> str:
         groups = found.groupdict()

@@ -288,7 +288,7 @@ def test_as_it_is(tmp_path: Path) -> None:
 
 # Each name is tried: a plain one, one with a sign, one that begins like a program of the system,
 # and one with the greatest length.
-SECRETS = ("secretjob", "secret-job", "python_secret", "irqsecret", "secretsecretsec")
+SECRETS = ("hiddenjob", "hidden-job", "python_hidden", "irqhidden", "hiddenhiddenhid")
 
 
 TABLE = (Path(__file__).parent / "kernel_lines.txt").read_text(encoding="utf-8")
