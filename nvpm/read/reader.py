@@ -6,6 +6,7 @@ process. If the holder of the lock hangs, the process that reads the file waits 
 even SIGKILL ends it. Users run nvpm in exactly this state. So nvpm leaves such a process behind,
 and goes on without the file."""
 
+import atexit
 import contextlib
 import errno
 import os
@@ -98,7 +99,7 @@ class Process:
         deadline = time.monotonic() + GRACE
         with contextlib.suppress(ChildProcessError):
             while not os.waitpid(self.number, os.WNOHANG)[0] and time.monotonic() < deadline:
-                time.sleep(0.005)
+                time.sleep(0.001)
 
 
 def serve(asked: int, said: int) -> NoReturn:
@@ -162,6 +163,8 @@ def write(descriptor: int, data: bytes) -> None:
 RUNNING: List[Process] = []
 
 
+# The reading process must not outlive nvpm: it keeps its root directory from being unmounted.
+@atexit.register
 def stop() -> None:
     """Ends the reading process. A later request starts another one."""
     while RUNNING:

@@ -197,6 +197,18 @@ def test_no_file_stays_open(player: Player) -> None:
     assert ended.stdout.split() == ["/dev/"] * 3 + ["pipe:"] * 2
 
 
+def test_the_reader_ends_with_nvpm() -> None:
+    """When nvpm has ended, its reading process has, too: it would keep a chroot from being
+    unmounted."""
+    code = (
+        "from nvpm.read import reader; reader.Reader().read('', '/proc/self/comm', -1);"
+        "print(reader.RUNNING[0].number)"
+    )
+    command = [sys.executable, "-B", "-c", code]
+    ended = subprocess.run(command, cwd=SERVICE, capture_output=True, check=True, text=True)
+    assert not Path(f"/proc/{int(ended.stdout)}").exists()
+
+
 # ---- a reading process that an earlier nvpm has left behind ----
 
 
