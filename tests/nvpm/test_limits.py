@@ -74,7 +74,8 @@ def test_many_registrations(tmp_path: Path, processes: int) -> None:
     machine.put("/sys/module/nv_peer_mem/statistics/reachable_regions", str(MANY))
     lines = (LINE.format(1 + number % processes, number) for number in range(MANY))
     machine.put("/proc/driver/nv_peer_mem/regions", "\n".join(["# head", *lines]))
-    for command in COMMANDS:
+    # With one process, only the commands differ that print each registration.
+    for command in COMMANDS if processes > 1 else ("check", "regions --json"):
         ended = limited(tmp_path, *command.split(), NVPM_SYSROOT=str(root))
         if command not in ("check", "status --prometheus"):
             assert f" registrations of {MANY} were read" in ended.out, command
