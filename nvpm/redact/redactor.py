@@ -202,8 +202,10 @@ class Redactor:
         return known.setdefault(key_of(word, name), f"{word}-{len(known) + 1}")
 
     def perhaps(self, word: str, found: Match[str]) -> str:
-        """Replaces a name, unless it is an ordinary word, such as `port` in port:4420."""
-        return found.group() if found[WHAT].lower() in self.ordinary else self.instead(word, found)
+        """Replaces a name, unless it looks like that of a process and is an ordinary word, such as
+        `port` in port:4420."""
+        ordinary = word == "job" and found[WHAT].lower() in self.ordinary
+        return found.group() if ordinary else self.instead(word, found)
 
     def instead(self, word: str, found: Match[str]) -> str:
         groups = found.groupdict()
