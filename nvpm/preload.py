@@ -125,7 +125,7 @@ def run(machine: Machine, library: str, words: List[str]) -> int:
 
 def become(words: List[str], variables: Dict[str, str]) -> NoReturn:
     sys.stdout.flush()
-    # The program must have no child that it did not start.
+    # The program must have no child that it did not start, except one that the kernel holds.
     reader.stop()
     # Python ignores SIGXFSZ. The program would inherit this setting, so the default is restored.
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)

@@ -8,12 +8,12 @@ child process.
 """
 
 import os
-import select
 import signal
 import time
 from typing import Dict, Iterator, Tuple
 
 from . import programs
+from .reader import can_be_read
 
 # Seconds for the answers of all devices.
 LIMIT = 5.0
@@ -43,7 +43,7 @@ def devices(limit: float = LIMIT) -> Dict[str, str]:
 def read_until(reading: int, deadline: float) -> bytes:
     """Returns the bytes that arrive until the pipe is closed or the deadline has come."""
     said = b""
-    while select.select([reading], [], [], max(0.0, deadline - time.monotonic()))[0]:
+    while can_be_read(reading, deadline):
         more = os.read(reading, 65536)
         if not more:
             break

@@ -77,15 +77,32 @@ def area_of(path: str) -> str:
     return path
 
 
+class NoProcess(OSError):
+    """No process can be started, because this user has as many as allowed, or memory is short."""
+
+
+# Signals that would run nvpm's own handlers in the child.
+HELD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 class Process:
     """The reading process and the pipes to it."""
 
     def __init__(self) -> None:
-        asked, self.requests = os.pipe()
-        self.answers, said = os.pipe()
-        self.number = os.fork()
-        if not self.number:
-            serve(asked, said)
+        with contextlib.ExitStack() as opened:
+            try:
+                asked, self.requests = pipe(opened)
+                self.answers, said = pipe(opened)
+                before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+                try:
+                    self.number = os.fork()
+                    if not self.number:
+                        serve(asked, said)
+                finally:
+                    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            except OSError as error:
+                raise NoProcess(error.errno, error.strerror) from None
+            opened.pop_all()
         os.close(asked)
         os.close(said)
 
@@ -102,31 +119,43 @@ class Process:
                 time.sleep(0.001)
 
 
+def pipe(opened: contextlib.ExitStack) -> Tuple[int, int]:
+    """Returns the ends of a new pipe. OPENED closes them if no process can be started."""
+    ends = os.pipe()
+    for end in ends:
+        opened.callback(os.close, end)
+    return ends
+
+
 def serve(asked: int, said: int) -> NoReturn:
-    """Answers requests until the pipe is closed. Runs in the child. The child keeps no other file
-    open, because a program that reads nvpm's output waits until each writer has closed it."""
+    """Answers requests until the pipe is closed. Runs in the child, which must not return into
+    nvpm."""
     try:
-        os.setsid()
-        silence = os.open(os.devnull, os.O_RDWR)
-        for descriptor in range(3):
-            os.dup2(silence, descriptor)
-        # /proc/self/fd lists the descriptors that are open. Closing each possible number would
-        # take long, because the limit can be a milliard.
-        for name in os.listdir("/proc/self/fd"):
-            if int(name) > 2 and int(name) not in (asked, said):
-                with contextlib.suppress(OSError):
-                    os.close(int(name))
-        with open("/proc/self/comm", "w") as comm:
-            comm.write(NAME)
-    except OSError:
-        pass  # a container may lack /proc; the files are read all the same
-    try:
+        with contextlib.suppress(OSError):  # a container may lack /proc
+            prepare(asked, said)
         while True:
             size, length = REQUEST.unpack(exactly(asked, REQUEST.size))
             number, data = contents(exactly(asked, length), size)
             write(said, ANSWER.pack(number, len(data)) + data)
     finally:
         os._exit(0)
+
+
+def prepare(asked: int, said: int) -> None:
+    """Closes all files but the two pipes, because a program that reads nvpm's output waits until
+    each writer has closed it. Names the process."""
+    os.setsid()
+    silence = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(silence, descriptor)
+    # /proc/self/fd lists the descriptors that are open. Closing each possible number would take
+    # long, because the limit can be a milliard.
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) not in (asked, said):
+            with contextlib.suppress(OSError):
+                os.close(int(name))
+    with open("/proc/self/comm", "w") as comm:
+        comm.write(NAME)
 
 
 def contents(path: bytes, size: int) -> Tuple[int, bytes]:
@@ -138,15 +167,20 @@ def contents(path: bytes, size: int) -> Tuple[int, bytes]:
         return error.errno or errno.EIO, b""
 
 
+def can_be_read(descriptor: int, deadline: float) -> bool:
+    """Returns whether a pipe has something to read, or has ended, before the deadline."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+
+
 def exactly(descriptor: int, length: int, deadline: Optional[float] = None) -> bytes:
     """Returns LENGTH bytes from a pipe. Raises EOFError at the end of the pipe, and Silent after
     the deadline."""
     said = bytearray()
     while len(said) < length:
-        if deadline is not None:
-            left = max(0.0, deadline - time.monotonic())
-            if not select.select([descriptor], [], [], left)[0]:
-                raise Silent(errno.ETIME, "it does not answer")
+        if deadline is not None and not can_be_read(descriptor, deadline):
+            raise Silent(errno.ETIME, "it does not answer")
         more = os.read(descriptor, min(length - len(said), 1 << 16))
         if not more:
             raise EOFError
@@ -177,6 +211,8 @@ def asked(path: str, size: int, limit: float) -> bytes:
     if not RUNNING:
         RUNNING.append(Process())
     process, name = RUNNING[0], os.fsencode(path)
+    # If the process is gone, SIGPIPE would end nvpm without a word.
+    before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         write(process.requests, REQUEST.pack(size, len(name)) + name)
         # The limit is for each part of the answer, because a large file may take longer.
@@ -187,6 +223,8 @@ def asked(path: str, size: int, limit: float) -> bytes:
         # The rest of the answer would be taken for the next one's.
         stop()
         raise
+    finally:
+        signal.signal(signal.SIGPIPE, before)
     if number:
         raise OSError(number, os.strerror(number))
     return data
@@ -198,7 +236,7 @@ class Reader:
     def __init__(self) -> None:
         self.left = ALL_FILES
         self.silences: Dict[str, Silence] = {}
-        self.looked = False
+        self.looked = self.alone = False
 
     def read(self, root: str, path: str, size: int) -> bytes:
         """Returns the bytes of the file PATH below ROOT. Raises Silent if the file, or another file
@@ -211,17 +249,25 @@ class Reader:
             raise Silent(errno.ETIME, f"not read: {area} does not answer")
         began, since = time.monotonic(), time.time()
         try:
-            return asked(root + path, size, max(LEAST, min(ONE_FILE, self.left)))
+            return self.answer(root + path, size)
         except Silent:
             self.silences[area] = Silence(area, path, since)
             raise
-        except (BrokenPipeError, EOFError):
-            raise OSError(errno.EIO, "the process that reads it has ended") from None
-        except BlockingIOError:
-            # No process can be started, so nothing limits the time.
-            return directly(root + path, size)
         finally:
             self.left -= time.monotonic() - began
+
+    def answer(self, path: str, size: int) -> bytes:
+        """Returns the bytes of a file. If the reading process was killed by somebody, asks another
+        one. If no process can be started, reads the file without a limit."""
+        for _ in range(0 if self.alone else 2):
+            try:
+                return asked(path, size, max(LEAST, min(ONE_FILE, self.left)))
+            except NoProcess:
+                self.alone = True
+                break
+            except (BrokenPipeError, EOFError):
+                continue
+        return directly(path, size)
 
 
 def directly(path: str, size: int) -> bytes:

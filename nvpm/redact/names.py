@@ -35,6 +35,8 @@ def named(names: Iterable[str]) -> Set[str]:
 
 # Words that stand in every report: in the kernel's messages, and in nvpm's own.
 WORDS = {
+    *("does", "did", "could", "can", "will", "would", "may", "must", "space", "gpus", "server"),
+    *("registrations", "registration", "pointer", "verbs"),
     *(
         "about",
         "access",

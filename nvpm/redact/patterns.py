@@ -82,7 +82,10 @@ MAIL = r"(?<![/\w.+-])[\w.+-]*\w@[a-z][\w-]*(?:\.[\w-]+)*"
 HOME = rf"(?P<{BEFORE}>/home/)(?P<{WHAT}>[^/\s:\"']+)"
 DOMAIN_USER = rf"(?P<{BEFORE}>(?<![\w.\\-])[A-Z][A-Z0-9.-]{{1,14}}\\)(?P<{WHAT}>[a-z][\w.-]*)"
 # A user of an audit record, or of a program's message.
-OF_USER = rf"(?P<{BEFORE}>\bof user )(?P<{WHAT}>[\w-]+)"
+OF_USER = (
+    rf"(?P<{BEFORE}>\bof user )(?!(?:space|mode|memory|pages?|process|namespaces?|data|buffers?)\b)"
+    rf"(?P<{WHAT}>[\w-]+)"
+)
 # The header of a packet, whose bytes begin with two hardware addresses.
 PACKET = (
     rf"(?P<{BEFORE}>\bll header: (?:[0-9a-f]{{8}}: )?)"
@@ -120,11 +123,12 @@ FQDN = (
     rf"(?:(?:[a-z0-9][a-z0-9-]*\.)+(?!{SUFFIX}\b)[a-z]{{2,}}|{TOP_LEVEL})(?![\w-])"
 )
 
+NO_VERB = r"(?!(?:does|did|is|was|has|had|could|can|will|would|may|must|cannot)\b)"
 # Servers of file systems, which the kernel names without a domain.
 SERVERS = (
     rf"(?P<{BEFORE}>\b(?:nfs\w*|lockd|statd|rpc\w*|sunrpc|ceph|beegfs|lustre)\b[^\n]{{0,60}}?"
-    rf"\bserver )(?P<{WHAT}>[\w.-]*\w)",
-    rf"(?P<{BEFORE}>\bserver )(?P<{WHAT}>[\w.-]*\w)(?= (?:has )?not )",
+    rf"\bserver ){NO_VERB}(?P<{WHAT}>[\w.-]*\w)",
+    rf"(?P<{BEFORE}>\bserver ){NO_VERB}(?P<{WHAT}>[\w.-]*\w)(?= (?:has )?not )",
     rf"(?P<{BEFORE}>\bcannot (?:un)?monitor )(?P<{WHAT}>[\w.-]*\w)",
     rf"(?P<{BEFORE}>\\\\)(?P<{WHAT}>[\w.-]+(?:\\[^\s\\]+)*)",
     rf"(?P<{BEFORE}>\bhost(?:name)?(?:=\"?|(?: set)? to <))(?P<{WHAT}>[\w.-]*\w)",

@@ -40,6 +40,8 @@ GUID_DIGITS = re.compile("(?:0x)?[0-9a-f]{9,16}|[0-9a-f]{4}(?::[0-9a-f]{4}){3}")
 
 # Matches a word that has replaced a name, and must not be replaced again.
 REPLACED = re.compile(r"(?:secret|target|user|uuid|serial|container|address|path|host|job)-\d+$")
+# A user may give a process the name of a PCI device or of a version, which the report must keep.
+KEPT_FORM = re.compile(r"(?:[0-9a-f]{4,5}:)?[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?|v?\d+(?:[.-]\d+)+")
 # A process has at most this number of characters in its name. A longer name of a program is cut.
 LONGEST_COMM = 15
 # The greatest number of names with blanks that are searched for everywhere, because a user may have
@@ -118,9 +120,16 @@ class Redactor:
             len(name) > 2
             and not name.isdigit()
             and not plain.startswith("0x")
+            and name not in self.kept
+            and not KEPT_FORM.fullmatch(plain)
+            and any(self.is_own(part) for part in re.split(r"\W+", plain))
             and plain not in self.ordinary
             and not REPLACED.match(name)
         )
+
+    def is_own(self, part: str) -> bool:
+        """Returns whether a part of a name is more than a number or an ordinary word."""
+        return len(part) > 2 and not part.isdigit() and part not in self.ordinary
 
     def job_word(self, found: Match[str]) -> str:
         """Replaces a word that is the name of a process, or begins with such a name that the kernel

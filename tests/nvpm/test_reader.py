@@ -2,6 +2,7 @@
 """nvpm goes on if a file of the kernel does not answer, and says which. A FIFO that nobody writes
 stands for such a file."""
 
+import errno
 import json
 import os
 import stat
@@ -176,16 +177,58 @@ def test_the_file_answers_as_a_file(tmp_path: Path) -> None:
             one.read(str(tmp_path), path, -1)
 
 
-def test_a_reader_that_was_killed_is_replaced(tmp_path: Path) -> None:
+KILLED_READER = """
+import os, signal
+from nvpm.read import reader
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+one = reader.Reader()
+one.read("", "/proc/self/comm", -1)
+os.kill(reader.RUNNING[0].number, 9)
+os.waitid(os.P_PID, reader.RUNNING[0].number, os.WEXITED | os.WNOWAIT)
+print(one.read("", "/proc/sys/kernel/ostype", -1).decode().strip())
+"""
+
+
+def test_a_reader_that_was_killed_is_replaced() -> None:
+    """The kernel may kill the reading process if memory is short. As in nvpm, SIGPIPE would end the
+    process that writes to it."""
+    command = [sys.executable, "-B", "-c", KILLED_READER]
+    ended = subprocess.run(command, cwd=SERVICE, capture_output=True, check=False, text=True)
+    assert (ended.returncode, ended.stdout) == (0, "Linux\n"), ended.stderr
+
+
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM])
+def test_no_process_can_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """A user may have as many processes as allowed. The files are read all the same, and no
+    descriptor stays open."""
+
+    def fail() -> int:
+        raise OSError(number, os.strerror(number))
+
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/a").write_text("a")
-    one = reader.Reader()
-    assert one.read(str(tmp_path), "/proc/a", -1) == b"a"
-    os.kill(reader.RUNNING[0].number, 9)
-    os.waitid(os.P_PID, reader.RUNNING[0].number, os.WEXITED | os.WNOWAIT)
-    with pytest.raises(OSError):
-        one.read(str(tmp_path), "/proc/a", -1)
-    assert one.read(str(tmp_path), "/proc/a", -1) == b"a"
+    reader.stop()
+    monkeypatch.setattr(os, "fork", fail)
+    before = os.listdir("/proc/self/fd")
+    for _ in range(3):
+        assert reader.Reader().read(str(tmp_path), "/proc/a", -1) == b"a"
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_many_open_files(tmp_path: Path) -> None:
+    """nvpm may have inherited more than 1,024 open files."""
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/a").write_text("a")
+    code = (
+        "import os, resource; resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096));"
+        "[os.dup(0) for _ in range(1100)]; from nvpm.read import reader;"
+        f"print(reader.Reader().read({str(tmp_path)!r}, '/proc/a', -1))"
+    )
+    command = [sys.executable, "-B", "-c", code]
+    ended = subprocess.run(command, cwd=SERVICE, capture_output=True, check=False, text=True)
+    assert ended.stdout == "b'a'\n", ended.stderr
 
 
 def test_no_file_stays_open(player: Player) -> None:

@@ -382,7 +382,13 @@ def test_a_name_that_one_place_gives_away(tmp_path: Path, monkeypatch: pytest.Mo
     assert "[1] nvidia: job-" in said["kernel.log"] and "mergertrains" in said["kernel.log"]
 
 
-@pytest.mark.parametrize("name", ["mlx5_ib", "error", "nvidia", "memory", "it", "4711"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("mlx5_ib", "error", "nvidia", "memory", "it", "4711", "0000:3b:00.0", "3b:00.0"),
+        *("535.104.05", "GPU memory", "28.39.1002.5"),
+    ],
+)
 def test_a_process_that_is_called_like_a_word(tmp_path: Path, name: str) -> None:
     """A user who gives a process such a name does not spoil the report."""
     machine = Machine(str(tmp_path / "machine"))
@@ -390,8 +396,24 @@ def test_a_process_that_is_called_like_a_word(tmp_path: Path, name: str) -> None
     redactor = redactor_of(tmp_path)
     redactor.ordinary.add("mlx5_ib")
     redactor.learn(f"CPU: 3 PID: 4711 Comm: {name} Tainted: P")
-    line = f"nvidia mlx5_ib: error {name}: memory"
+    line = f"nvidia mlx5_ib: error {name}: GPU memory"
     assert redactor.text(line) == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "CIFS: VFS: Server does not support mounting with posix SMB3.11 extensions",
+        "nfs: the server did not answer, the server is not there, the server could not start",
+        "nvidia: a copy of user space, of user memory and of user pages",
+    ],
+)
+def test_sentences_teach_no_words(plain: subject.Machine, line: str) -> None:
+    """A verb or a kind of memory is no host and no user."""
+    redactor = Redactor(plain)
+    assert redactor.text(line) == line
+    after = "The driver does not answer: user space memory, pages did not start"
+    assert redactor.text(after) == after
 
 
 def test_running_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
