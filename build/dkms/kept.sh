@@ -50,7 +50,12 @@ put_back() {
 	[ -d "$modules/$1" ] || return 0
 	module_files "$1" | (cd "$modules/$1" && xargs -r -d '\n' rm -f)
 	[ -d "$kept/$1/files" ] || return 0
-	cp -a "$kept/$1/files/." "$modules/$1/" || return 1
+	cp -a "$kept/$1/files/." "$modules/$1/" || {
+		# modprobe must not find a file that was cut short.
+		module_files "$1" | (cd "$modules/$1" && xargs -r -d '\n' rm -f)
+		echo "nv_peer_mem: the module of kernel $1 cannot be put back. Its files are kept in $kept/$1/files." >&2
+		return 1
+	}
 	depmod "$1"
 	version_before=$(cat "$kept/$1/version")
 	build=$version_before/$1/$arch
@@ -60,23 +65,47 @@ put_back() {
 	forget "$1"
 }
 
-# put_back_lost: puts the files back of each kernel that has lost them, because the power failed
-# while dkms replaced them. Forgets the copies of removed kernels, and of kernels that have a module.
+# unchanged KVER: succeeds if the kernel still has each file of which there is a copy.
+unchanged() {
+	(cd "$kept/$1/files" && find . -type f) | (
+		while IFS= read -r file; do
+			cmp -s "$kept/$1/files/$file" "$modules/$1/$file" || exit 1
+		done
+	)
+}
+
+# all_there KVER VERSION: succeeds if each file that was built is installed as a whole. Some versions
+# of dkms report success although a full disk has cut a file short.
+all_there() {
+	for built in "$tree/$2/$1/$arch/module"/*.ko*; do
+		find "$modules/$1/" -name "${built##*/}" -exec cmp -s "$built" {} \; -print | grep -q . || return 1
+	done
+}
+
+# replaced KVER: succeeds if dkms has installed all files of a version for the kernel.
+replaced() {
+	version_there=$(active_on "$1")
+	[ "$version_there" ] && all_there "$1" "$version_there"
+}
+
+# put_back_lost: puts the files back of each kernel for which the power failed while dkms replaced
+# them. A copy exists only meanwhile, so the kernel may have no file, or files of both versions.
+# Forgets the copies of removed kernels, and copies that are not needed any more.
 put_back_lost() {
 	for copy in "$kept"/*/files; do
 		[ -d "$copy" ] || continue
 		kernel_before=${copy%/files}
 		kernel_before=${kernel_before##*/}
-		if [ -d "$modules/$kernel_before" ] && ! has_module "$kernel_before"; then
-			put_back "$kernel_before"
-		else
+		if [ ! -d "$modules/$kernel_before" ] || unchanged "$kernel_before" || replaced "$kernel_before"; then
 			forget "$kernel_before"
+		else
+			put_back "$kernel_before"
 		fi
 	done
 }
 
 # forget KVER: removes the copies of this kernel, and the directory if it is empty.
 forget() {
-	rm -rf "${kept:?}/$1"
+	rm -rf "${kept:?}/${1:?}"
 	[ ! -d "$kept" ] || rmdir --ignore-fail-on-non-empty "$kept"
 }

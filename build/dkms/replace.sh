@@ -18,12 +18,13 @@ replace_on() {
 	}
 	compiled=yes
 	log_before=$(log_state)
-	[ -d "$tree/$version/$1/$arch/module" ] || dkms build "$name/$version" -k "$1/$arch" </dev/null || {
+	unbuild "$1"
+	dkms build "$name/$version" -k "$1/$arch" </dev/null || {
 		why=$(why_not_compiled)
 		return 1
 	}
 	keep_files "$1" || {
-		why="there is no room in $kept for a copy of the module that this kernel has."
+		why="the module that this kernel has cannot be copied to $kept$(no_room "${kept%/*}")."
 		return 1
 	}
 	if swap "$1"; then
@@ -34,7 +35,15 @@ replace_on() {
 	# dkms may count files as installed that are cut short.
 	! installed "$1" || dkms uninstall "$name/$version" -k "$1/$arch" </dev/null
 	put_back "$1"
+	unbuild "$1"
 	return 1
+}
+
+# unbuild KVER: removes an earlier build of $version for the kernel, which may be for another RDMA
+# core or driver than there is now, or may be cut short. dkms would install such a build.
+unbuild() {
+	rm -rf "${tree:?}/$version/${1:?}/$arch"
+	[ ! -d "$tree/$version/$1" ] || rmdir --ignore-fail-on-non-empty "$tree/$version/$1"
 }
 
 # swap KVER: removes the version that dkms has installed, and installs $version. dkms would refuse to
@@ -43,7 +52,7 @@ replace_on() {
 swap() {
 	old=$(active_on "$1")
 	[ -z "$old" ] || dkms uninstall "$name/$old" -k "$1/$arch" </dev/null
-	dkms install "$name/$version" -k "$1/$arch" </dev/null && all_there "$1" || return 1
+	dkms install "$name/$version" -k "$1/$arch" </dev/null && all_there "$1" "$version" || return 1
 	[ -z "$old" ] || [ "$(active "$old")" ] || dkms remove "$name/$old" --all </dev/null || :
 }
 
@@ -59,14 +68,6 @@ active() {
 # installed KVER: succeeds if dkms has installed $version for exactly this kernel.
 installed() {
 	[ "$(active_on "$1")" = "$version" ]
-}
-
-# all_there KVER: succeeds if each file that was built is installed as a whole. Some versions of dkms
-# report success although a full disk has cut a file short.
-all_there() {
-	for built in "$tree/$version/$1/$arch/module"/*.ko*; do
-		find "$modules/$1/" -name "${built##*/}" -exec cmp -s "$built" {} \; -print | grep -q . || return 1
-	done
 }
 
 log_state() { stat -c '%i %s %y' "$log" 2>/dev/null; }

@@ -113,7 +113,7 @@ MUTANTS = [
         'kernel-$1"*) || return 0',
     ),
     ("test_dkms.py::test_it_fails", REPLACE, '\tput_back "$1"\n', ""),
-    ("test_dkms.py::test_it_fails", REPLACE, '&& all_there "$1" || return 1', "|| return 1"),
+    ("test_dkms.py::test_it_fails", REPLACE, '&& all_there "$1" "$version" ||', "||"),
     (
         "test_dkms.py::test_it_fails",
         KEPT,
@@ -136,7 +136,24 @@ MUTANTS = [
     ("test_dkms.py::test_a_removed_kernel_goes_from_dkms", VERSIONS, '\tdrop_others "$1"\n', ""),
     ("test_dkms.py::test_power_fails", VERSIONS, "\tput_back_lost\n", ""),
     ("test_dkms.py::test_power_fails", KEPT, "chmod 700", "chmod 755"),
-    ("test_dkms.py::test_power_fails", KEPT, "&& ! has_module", "&& has_module"),
+    (
+        "test_dkms.py::test_power_fails_between_two_files",
+        KEPT,
+        'unchanged "$kernel_before" || replaced',
+        'has_module "$kernel_before" || replaced',
+    ),
+    (
+        "test_dkms.py::test_power_fails_after_the_last_file",
+        KEPT,
+        '|| replaced "$kernel_before"',
+        "",
+    ),
+    (
+        "test_dkms.py::test_an_old_build_is_not_installed",
+        REPLACE,
+        '\tunbuild "$1"\n\tdkms build',
+        "\tdkms build",
+    ),
     (
         "test_dkms.py::test_copies_keep_mode_and_place",
         KEPT,
@@ -152,8 +169,8 @@ MUTANTS = [
     (
         "test_dkms.py::test_no_room_for_copies",
         REPLACE,
-        'for a copy of the module that this kernel has."\n\t\treturn 1',
-        'for a copy of the module that this kernel has."',
+        'copied to $kept$(no_room "${kept%/*}")."\n\t\treturn 1',
+        'copied to $kept$(no_room "${kept%/*}")."',
     ),
     ("test_dkms.py::test_builds_are_forbidden", VERSIONS, '\t\twanted "$kernel" || continue\n', ""),
     ("test_dkms.py::test_builds_are_forbidden", VERSIONS, '|| has_module "$1"\n', "\n"),

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from system import NAME, System
+from system import ARCH, FILES, NAME, System
 
 A, B = "6.1.0-47-amd64", "6.1.0-50-amd64"
 # A lower version than the installed one, the same version from another commit, and a higher one.
@@ -148,6 +148,65 @@ def test_power_fails(system: System, version: str) -> None:
     nothing_kept(system)
 
 
+def half_replaced(system: System) -> None:
+    """The power fails after dkms has installed the first file of a new version for a kernel."""
+    installed(system)
+    system.source("2.0.1", "second")
+    system.put(f"fails/power/{A}")
+    system.versions("2.0.1", "install", "2.0.1")
+    shutil.rmtree(system.root / "fails")
+    system.put(f"lib/modules/{A}/updates/dkms/nv_peer_mem.ko", "2.0.1 second")
+
+
+def test_power_fails_between_two_files(system: System) -> None:
+    """One file of the new version is no module: the kernel gets all files of the old version."""
+    half_replaced(system)
+    assert system.hook("2.0.1", "6.9-without-headers") == 0
+    assert system.module(A) == "2.0.0 first" and system.active(A) == "2.0.0"
+    nothing_kept(system)
+
+
+def test_power_fails_after_the_last_file(system: System) -> None:
+    """The new version is complete, and dkms says so: the kernel keeps the new version."""
+    half_replaced(system)
+    for name in FILES:
+        system.put(f"lib/modules/{A}/updates/dkms/{name}.ko", "2.0.1 second")
+        system.put(f"var/lib/dkms/{NAME}/2.0.1/{A}/{ARCH}/module/{name}.ko", "2.0.1 second")
+    link = system.root / f"var/lib/dkms/{NAME}/kernel-{A}-{ARCH}"
+    link.unlink(missing_ok=True)
+    link.symlink_to(f"2.0.1/{A}/{ARCH}")
+    assert system.hook("2.0.1", "6.9-without-headers") == 0
+    assert system.module(A) == "2.0.1 second" and system.active(A) == "2.0.1"
+    nothing_kept(system)
+
+
+def test_power_fails_before_the_first_file_goes(system: System) -> None:
+    """A copy of files that are still in place is removed, and dkms' state stays."""
+    installed(system)
+    for name in FILES:
+        system.put(f"{KEPT}/{A}/files/updates/dkms/{name}.ko", "2.0.0 first\n")
+    system.put(f"{KEPT}/{A}/version", "1.9.0")
+    assert system.hook("2.0.0", "6.9-without-headers") == 0
+    assert system.module(A) == "2.0.0 first" and system.active(A) == "2.0.0"
+    nothing_kept(system)
+
+
+def test_an_old_build_is_not_installed(system: System) -> None:
+    """A build that could not be installed is made anew, because driver and RDMA core may have
+    changed meanwhile."""
+    installed(system)
+    system.source("2.0.1", "second")
+    system.put(f"fails/install/{A}")
+    assert system.versions("2.0.1", "install", "2.0.1") == 1
+    assert not (system.root / f"var/lib/dkms/{NAME}/2.0.1/{A}").exists()
+    shutil.rmtree(system.root / "fails")
+    stale = f"var/lib/dkms/{NAME}/2.0.1/{A}/{ARCH}/module"
+    for name in FILES:
+        system.put(f"{stale}/{name}.ko", "2.0.1 stale")
+    assert system.hook("2.0.1", A) == 0
+    assert system.module(A) == "2.0.1 second"
+
+
 def test_power_fails_before_a_kernel_is_installed(system: System) -> None:
     """The hook for any kernel puts the lost module of another one back, even if it builds none."""
     installed(system)
@@ -253,7 +312,7 @@ def test_no_room_for_copies(system: System) -> None:
     system.put(KEPT, "a file where the directory should be")
     assert system.versions("2.0.1", "install", "2.0.1") == 1
     assert [system.module(kernel) for kernel in (A, B)] == ["2.0.0 first"] * 2
-    assert f"there is no room in /{KEPT} for a copy" in system.output
+    assert f"the module that this kernel has cannot be copied to /{KEPT}" in system.output
     assert not [call for call in system.calls() if call.startswith(("install", "uninstall"))]
 
 
@@ -413,6 +472,16 @@ def test_keep(system: System) -> None:
     assert system.known() == {"2.0.1"}
 
 
+def test_keep_after_an_interruption(system: System) -> None:
+    """A copy of the source that was interrupted does not count."""
+    installed(system)
+    system.put(f"var/lib/dkms/{NAME}/2.0.0/old-source/half", "x")
+    system.put(f"var/lib/dkms/{NAME}/2.0.0/old-source.new/half", "x")
+    assert system.versions("2.0.0", "keep", "2.0.0") == 0
+    source = system.root / f"var/lib/dkms/{NAME}/2.0.0/source"
+    assert (source / "dkms.conf").is_file() and not (source / "half").exists()
+
+
 def test_keep_what_no_kernel_has(system: System) -> None:
     for kernel in (A, B):
         system.put(f"fails/check/{kernel}", "x")
@@ -436,7 +505,9 @@ def test_remove(system: System) -> None:
     nothing_kept(system)
 
 
-@pytest.mark.parametrize("words", [[], ["nonsense"], ["note"], ["keep-all"]])
+@pytest.mark.parametrize(
+    "words", [[], ["nonsense"], ["note"], ["keep-all"], ["install"], ["install", ""], ["keep", ""]]
+)
 def test_usage(system: System, words: list[str]) -> None:
     system.source("2.0.0")
     assert system.versions("2.0.0", *words) == 2
