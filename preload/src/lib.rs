@@ -170,7 +170,8 @@ pub unsafe extern "C" fn ibv_reg_mr_iova(
 #[no_mangle]
 pub unsafe extern "C" fn ibv_reg_mr_ex(pd: *mut Pd, attr: *mut MrInitAttr) -> *mut Mr {
     // SAFETY: each version of the structure begins with these members.
-    let MrInitAttr { length, access, comp_mask, iova, addr } = *unsafe { &*attr };
+    let of_caller = unsafe { &*attr };
+    let MrInitAttr { length, access, comp_mask, iova, addr, .. } = *of_caller;
     let asked = match comp_mask {
         verbs::MASK_ADDR => Some(addr as u64),
         verbs::MASK_ADDR_AND_IOVA => Some(iova),
@@ -193,7 +194,8 @@ pub unsafe extern "C" fn ibv_reg_mr_ex(pd: *mut Pd, attr: *mut MrInitAttr) -> *m
             // program's libibverbs does not have such a function.
             // SAFETY: `pd` belongs to this copy.
             (None, Some(asked)) => unsafe { copy.reg_mr_iova2(asked) },
-            (None, None) => verbs::missing(),
+            // SAFETY: as above.
+            (None, None) => unsafe { copy.reg_mr_of_descriptor(pd, of_caller) },
         }
     };
     match &asked {

@@ -23,6 +23,10 @@ pub(crate) const ACCESS_RELAXED_ORDERING: c_uint = 1 << 20;
 pub(crate) const MASK_ADDR: u64 = 2;
 /// The caller has also filled in `MrInitAttr::iova`.
 pub(crate) const MASK_ADDR_AND_IOVA: u64 = 2 + 1;
+/// `IBV_REG_MR_MASK_IOVA` and `IBV_REG_MR_MASK_FD`: the memory is a dma-buf.
+const MASK_DESCRIPTOR: u64 = 1 + 4;
+/// The caller has also filled in `MrInitAttr::fd_offset`.
+const MASK_DESCRIPTOR_AND_OFFSET: u64 = 1 + 4 + 8;
 
 /// The beginning of `struct ibv_pd`.
 #[repr(C)]
@@ -113,6 +117,8 @@ pub struct MrInitAttr {
     pub(crate) comp_mask: u64,
     pub(crate) iova: u64,
     pub(crate) addr: *mut c_void,
+    fd: c_int,
+    fd_offset: u64,
 }
 
 /// The arguments of a registration.
@@ -229,6 +235,23 @@ impl Verbs {
             Some(real) => unsafe { real(pd, addr, length, iova, access) },
             None => missing(),
         }
+    }
+
+    /// Registers a dma-buf as `ibv_reg_mr_ex()` does, in a copy that does not have that function. A
+    /// program that found no `ibv_reg_mr_ex()` would call `ibv_reg_dmabuf_mr()` itself.
+    ///
+    /// # Safety
+    ///
+    /// `pd` is a protection domain of this copy, and stays until this returns.
+    pub(crate) unsafe fn reg_mr_of_descriptor(&self, pd: *mut Pd, attr: &MrInitAttr) -> *mut Mr {
+        let offset = match attr.comp_mask {
+            MASK_DESCRIPTOR => 0,
+            MASK_DESCRIPTOR_AND_OFFSET => attr.fd_offset,
+            _ => return missing(),
+        };
+        let Some(real) = self.reg_dmabuf_mr else { return missing() };
+        // SAFETY: these are the caller's own arguments.
+        unsafe { real(pd, offset, attr.length, attr.iova, attr.fd, attr.access as c_int) }
     }
 
     /// Registers memory as `ibv_reg_mr_iova2()` does.

@@ -53,11 +53,13 @@ class Bed:
     def __init__(self, where):
         self.where = where
         self.library = Path(BUILT) if BUILT else self.by_cargo()
-        # "new" is linked like Debian's libibverbs, and "symbolic" like Ubuntu's. "old" and "v27"
-        # are older versions. "v27" has only the old hash table of symbols.
+        # "new" is linked like Debian's libibverbs, and "symbolic" like Ubuntu's. The others are
+        # older. "v58" has dma-bufs, but no ibv_reg_mr_ex(). "v27" has only the old hash table of
+        # symbols.
         self.verbs("new")
         self.verbs("symbolic", "-Wl,-Bsymbolic-functions")
         self.verbs("old", "-DOLD")
+        self.verbs("v58", "-DV58")
         self.verbs("v27", "-DV27", "-Wl,--hash-style=sysv")
         # Each of these copies records its name as an event. "other" has its functions at other
         # addresses, and has only the old hash table of symbols.

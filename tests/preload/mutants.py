@@ -23,6 +23,18 @@ MUTANTS = [
         "verbs::MASK_ADDR_AND_IOVA => Some(iova)",
         "verbs::MASK_ADDR_AND_IOVA => Some(addr as u64)",
     ),
+    (
+        "test_descriptor_without_the_newest_verb",
+        "verbs.rs",
+        "MASK_DESCRIPTOR => 0,",
+        "MASK_DESCRIPTOR => attr.fd_offset,",
+    ),
+    (
+        "test_other_descriptors_without_the_newest_verb",
+        "verbs.rs",
+        "_ => return missing(),",
+        "_ => 0,",
+    ),
     ("test_reg_mr_ex_of_something_else", "lib.rs", "_ => None,", "_ => Some(iova),"),
     ("test_range", "translate.rs", "region.addr = asked.addr;", ""),
     ("test_range", "translate.rs", "let offset = pointer - start;", "let offset = 0;"),

@@ -2,6 +2,7 @@
 """Tests that a program that works without libnvpm_preload.so also works with the library. Most
 tests run a program without the library and with it, and compare the results."""
 
+import errno
 import os
 import re
 import shutil
@@ -191,6 +192,28 @@ def test_name_that_libibverbs_does_not_have(bed):
     words = f"ex host 4096 1 0x9000 2 ex host 4096 1 0x9000 3 ex {GPU:#x} 4096 1 0 4"
     ran = bed.run(words, client="linked", verbs="old")
     assert unnumbered(ran.printed) == 2 * ["addr=host length=4096"] + failed(95)
+
+
+@pytest.mark.parametrize(
+    ("mask", "offset", "event"),
+    [
+        (1 | 4 | 8, 0x1000, ["0x1000", "4096", "0x9000", "0x1"]),
+        (1 | 4, 0x1000, ["0", "4096", "0x9000", "0x1"]),
+    ],
+)
+def test_descriptor_without_the_newest_verb(bed, mask, offset, event):
+    """A program that finds ibv_reg_mr_ex() calls it with a dma-buf. Its libibverbs is older, and
+    registers the dma-buf by ibv_reg_dmabuf_mr(), as the program would do without the library."""
+    ran = bed.run(f"ex {offset:#x} 4096 1 0x9000 {mask}", client="linked", verbs="v58")
+    assert len(ran.printed) == 1 and "length=4096" in ran.printed[0]
+    assert ran.of("reg_dmabuf_mr") == [event]
+
+
+@pytest.mark.parametrize("mask", [4, 4 | 8, 1 | 2 | 4 | 8, 1 | 4 | 8 | 16, 1 | 8])
+def test_other_descriptors_without_the_newest_verb(bed, mask):
+    """Other requests cannot be made of the older verbs."""
+    ran = bed.run(f"ex 0x1000 4096 1 0x9000 {mask}", client="linked", verbs="v58")
+    assert ran.printed == failed(errno.EOPNOTSUPP) and not ran.of("reg_dmabuf_mr")
 
 
 # ---- other preloaded libraries ---------------------------------------------------

@@ -44,6 +44,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -118,6 +119,22 @@ static struct ibv_pd *crafted(void)
 	return &crafted;
 }
 
+/* A request for a dma-buf has the descriptor of a file of 64 KiB, and the address as its offset. */
+static struct mr_init_attr attributes_of(struct registration *it)
+{
+	struct mr_init_attr attr = { it->length, it->access, it->mask, it->iova, it->addr };
+
+	if (it->mask & MASK_FD) {
+		attr.fd = memfd_create("dma-buf", 0);
+		if (ftruncate(attr.fd, 65536))
+			attr.fd = -1;
+		attr.fd_offset = (uint64_t)it->addr;
+		if (!(it->mask & MASK_ADDR))
+			attr.addr = NULL;
+	}
+	return attr;
+}
+
 #ifdef LINKED
 struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr);
 
@@ -127,7 +144,7 @@ struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr);
  */
 static struct ibv_mr *registered(struct registration *it)
 {
-	struct mr_init_attr attr = { it->length, it->access, it->mask, it->iova, it->addr };
+	struct mr_init_attr attr = attributes_of(it);
 
 	if (!strcmp(it->how, "iova"))
 		return ibv_reg_mr_iova(pd, it->addr, it->length, it->iova, IBV_ACCESS_LOCAL_WRITE);
@@ -145,7 +162,7 @@ static struct ibv_pd *own_pd(void)
 #else
 static struct ibv_mr *registered(struct registration *it)
 {
-	struct mr_init_attr attr = { it->length, it->access, it->mask, it->iova, it->addr };
+	struct mr_init_attr attr = attributes_of(it);
 	struct ibv_mr *(*reg)(struct ibv_pd *pd, void *addr, size_t length, int access);
 	struct ibv_mr *(*iova)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access);
 	struct ibv_mr *(*ex)(struct ibv_pd *pd, struct mr_init_attr *attr);

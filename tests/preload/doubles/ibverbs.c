@@ -3,7 +3,7 @@
  * libibverbs.so.1 for tests of the preloaded library. The simulated kernel has no peer memory,
  * and is strict about dma-bufs. As in rdma-core, ibv_reg_mr() calls ibv_reg_mr_iova2() by its name.
  *
- * With -DOLD, there are no dma-bufs. With -DV27, ibv_reg_mr_iova2() is also missing, as in
+ * With -DOLD, there are no dma-bufs. With -DV58, there is no ibv_reg_mr_ex(), as before rdma-core 59. With -DV27, ibv_reg_mr_iova2() is also missing, as in
  * rdma-core 27. With -DCOPY="NAME", each registration is an event `in NAME`. With -DSHIFTED, the
  * functions that register have other addresses. With -DAT_END, the function that identifies the
  * copy is the end of the last page of code. In the environment:
@@ -175,7 +175,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	return 0;
 }
 
-#if !defined(OLD) && !defined(V27)
+#if !defined(OLD) && !defined(V27) && !defined(V58)
 /* This function does not call ibv_reg_mr_iova2(), as in rdma-core. */
 struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr)
 {
@@ -190,7 +190,9 @@ struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr)
 	}
 	return region(pd, attr->addr, attr->length);
 }
+#endif
 
+#if !defined(OLD) && !defined(V27)
 /*
  * Makes the same check as the kernel. The range must be inside the dma-buf, with the same offset in
  * a page.
