@@ -10,7 +10,7 @@ import sys
 from typing import Dict, List, Optional, Tuple
 
 from . import programs
-from .reader import Reader
+from .reader import Reader, directly
 
 MODULE = "nv_peer_mem"
 # The callback module, which the NVIDIA driver calls. It is installed and loaded together with
@@ -123,8 +123,7 @@ class Machine:
             if name.startswith(("/proc/", "/sys/")):
                 data = self.reader.read(self.root, name, size)
             else:
-                with open(self.root + name, "rb") as file:
-                    data = file.read(size)
+                data = directly(self.root + name, size)
         except OSError as error:
             self.tell(name, error.strerror)
             return b""

@@ -56,19 +56,27 @@ def run(command: Sequence[str], limit: float = LIMIT, quiet: bool = True) -> End
     return Ended(process.returncode, output or b"")
 
 
-def stop(number: int, name: str, group: bool = False) -> str:
-    """Kills a child process, or its whole group, and waits GRACE seconds for its end. Returns a
-    text that says whether the process has ended."""
+def kill(number: int, grace: float, group: bool = False) -> bool:
+    """Kills a child process, or its whole group. Returns whether the process has ended within GRACE
+    seconds."""
     with contextlib.suppress(OSError):
         (os.killpg if group else os.kill)(number, signal.SIGKILL)
-    deadline = time.monotonic() + GRACE
+    deadline = time.monotonic() + grace
     while time.monotonic() < deadline:
         try:
             if os.waitpid(number, os.WNOHANG)[0]:
-                return "killed"
+                return True
         except ChildProcessError:  # it was waited for already
-            return "killed"
-        time.sleep(0.01)
+            return True
+        time.sleep(0.001)
+    return False
+
+
+def stop(number: int, name: str, group: bool = False) -> str:
+    """Kills a child process, or its whole group, and waits GRACE seconds for its end. Returns a
+    text that says whether the process has ended."""
+    if kill(number, GRACE, group):
+        return "killed"
     said = LEFT.format(name=os.path.basename(name), number=number)
     sys.stderr.write(f"nvpm: {said}\n")
     return f"killed, but does not end: process {number} is left"

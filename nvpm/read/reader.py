@@ -15,7 +15,9 @@ import select
 import signal
 import struct
 import time
-from typing import Dict, List, NamedTuple, NoReturn, Optional, Tuple
+from typing import Dict, List, NamedTuple, NoReturn, Optional, Tuple, Union
+
+from . import programs
 
 # Seconds for one file, and for all files together. If all seconds are used up, each further file
 # still gets LEAST seconds, because most files answer at once.
@@ -111,12 +113,7 @@ class Process:
         that is not held by the kernel ends by itself also."""
         os.close(self.requests)
         os.close(self.answers)
-        with contextlib.suppress(OSError):
-            os.kill(self.number, signal.SIGKILL)
-        deadline = time.monotonic() + GRACE
-        with contextlib.suppress(ChildProcessError):
-            while not os.waitpid(self.number, os.WNOHANG)[0] and time.monotonic() < deadline:
-                time.sleep(0.001)
+        programs.kill(self.number, GRACE)
 
 
 def pipe(opened: contextlib.ExitStack) -> Tuple[int, int]:
@@ -161,8 +158,7 @@ def prepare(asked: int, said: int) -> None:
 def contents(path: bytes, size: int) -> Tuple[int, bytes]:
     """Returns the number of the error, or 0, and the bytes of a file."""
     try:
-        with open(path, "rb") as file:
-            return 0, file.read(size)
+        return 0, directly(path, size)
     except OSError as error:
         return error.errno or errno.EIO, b""
 
@@ -270,7 +266,8 @@ class Reader:
         return directly(path, size)
 
 
-def directly(path: str, size: int) -> bytes:
+def directly(path: Union[str, bytes], size: int) -> bytes:
+    """Returns the bytes of a file, however long that takes."""
     with open(path, "rb") as file:
         return file.read(size)
 

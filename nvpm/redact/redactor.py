@@ -47,7 +47,7 @@ LONGEST_COMM = 15
 # The greatest number of names with blanks that are searched for everywhere, because a user may have
 # thousands of them.
 MOST_SPACED = 200
-# The marks around a name, and the directories before the name of a program.
+# The quotation marks that the kernel prints around a name.
 MARKS = "\"'`"
 
 
