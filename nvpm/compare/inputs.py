@@ -10,6 +10,8 @@ import os
 import re
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, TextIO
 
+from ..read import bounded
+
 # Matches a line that begins with a label, which is the name of a node or the number of a task. A
 # line of nvpm's JSON has no label, and begins with a blank, a brace or a quote.
 LABELLED = re.compile(r"\s*(\d+|[A-Za-z0-9][\w.-]*): ?(.*)")
@@ -199,19 +201,15 @@ def from_lines(lines: Iterable[str], label: str = "") -> Iterator[Node]:
             yield node
 
 
-def bounded(file: TextIO) -> Iterator[str]:
-    """Yields the lines of a file. Yields only the beginning of a line that is too long."""
-    for line in iter(lambda: file.readline(LONGEST), ""):
-        yield line
-        while line and not line.endswith("\n"):
-            line = file.readline(LONGEST)
+def lines_of(file: TextIO) -> Iterator[str]:
+    return bounded.lines(file.readline, LONGEST)
 
 
 def from_file(path: str) -> Iterator[Node]:
     """Yields the nodes in a file. If the file has no status, yields one node with the name of the
     file."""
     with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
-        found = list(from_lines(bounded(file)))
+        found = list(from_lines(lines_of(file)))
     stem = os.path.basename(path).split(".json")[0].split(".txt")[0]
     if not any(node.status for node in found):
         # The file has no status, so it has a message, which may look like a label and a text. The

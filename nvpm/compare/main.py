@@ -12,7 +12,7 @@ from ..options import Parser
 from ..read.machine import Machine, clean
 from .features import Features, features
 from .groups import MISSING, Group, folded, groups_of, norm_of
-from .inputs import Node, bounded, from_lines, from_paths
+from .inputs import Node, from_lines, from_paths, lines_of
 from .measured import Rates, compared, rates, results
 
 # The lines of a screen, its columns, and the columns of a name.
@@ -201,7 +201,7 @@ def options_of(machine: Machine, words: List[str]) -> Namespace:
 def main(machine: Machine, words: List[str]) -> int:
     options = options_of(machine, words)
     try:
-        fleet = Fleet(from_paths(options.path) if options.path else from_lines(bounded(sys.stdin)))
+        fleet = Fleet(from_paths(options.path) if options.path else from_lines(lines_of(sys.stdin)))
     except OSError as error:
         sys.stderr.write(f"nvpm compare: {error.filename}: {error.strerror}\n")
         return 2

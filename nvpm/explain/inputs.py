@@ -14,7 +14,7 @@ import tarfile
 import zlib
 from typing import BinaryIO, Callable, Iterable, Iterator, List, Tuple, cast
 
-from ..read import programs
+from ..read import bounded, programs
 
 Stream = Iterable[bytes]
 TAR = (257, b"ustar")
@@ -157,22 +157,14 @@ def of_stream(name: str, raw: BinaryIO) -> Iterator[Tuple[str, Stream]]:
                 archive.members = []  # type: ignore[attr-defined]
                 inner = archive.extractfile(member) if member.isfile() else None
                 if inner:
-                    yield f"{name}:{member.name}", lines(inner.readline)
+                    yield f"{name}:{member.name}", bounded.lines(inner.readline, LONGEST)
     elif start.startswith(UTF_16):
         text = io.TextIOWrapper(file, encoding="utf-16", errors="replace")
-        yield name, lines(lambda limit: text.readline(limit).encode())
+        yield name, bounded.lines(lambda limit: text.readline(limit).encode(), LONGEST)
     elif b"\0" in start[:BEGINNING]:
         raise NoText(f"{name} is no text")
     else:
-        yield name, lines(file.readline)
-
-
-def lines(readline: Callable[[int], bytes]) -> Iterator[bytes]:
-    """Yields the lines of a file. Of a line that is too long, yields the beginning."""
-    for line in iter(lambda: readline(LONGEST), b""):
-        yield line
-        while line and not line.endswith(b"\n"):
-            line = readline(LONGEST)
+        yield name, bounded.lines(file.readline, LONGEST)
 
 
 def from_file(path: str) -> Iterator[Tuple[str, Stream]]:

@@ -25,6 +25,7 @@ from nvpm.explain.model import FOLLOWS
 from nvpm.explain.scan import MOST_SHAPES, Scan, Shape, Variant
 from nvpm.explain.table import CAUSES, ENTRIES, Entry
 from nvpm.facts.fact import BAD, GOOD, Fact
+from nvpm.read import bounded
 from nvpm.read.machine import Machine
 
 MEMLOCK = (
@@ -506,7 +507,7 @@ def test_long_lines(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(str(log)) == 3
     assert "2 lines" in capsys.readouterr().out
     with log.open("rb") as file:
-        assert max(map(len, inputs.lines(file.readline))) == inputs.LONGEST
+        assert max(map(len, bounded.lines(file.readline, inputs.LONGEST))) == inputs.LONGEST
 
 
 # ---- output ----
