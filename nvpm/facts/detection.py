@@ -1,190 +1,352 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Says whether programs will find a way to GPU memory. Each program has its own test for GPUDirect
-RDMA, and does not ask the module. This file repeats the tests of the programs."""
+"""Says which way each program takes to the memory of each GPU, with each RDMA device of this node.
+Each program has its own order and its own tests, and does not ask the module. This file applies the
+rows of consumers.py to the pairs of this node."""
 
 import re
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ..read import ways
 from ..read.conf import configured
+from ..read.dma_buf import exported
 from ..read.kernel_symbols import peer_memory_in
-from ..read.machine import CONF, MODULE, PEERS, SERVICE, Machine, once
+from ..read.machine import MODULE, PARAMETERS, Machine, once
 from ..read.pci import nics
-from ..read.ways import DMA_BUF, PEERMEM
+from ..read.ways import DMA_BUF, PEERMEM, Pair
+from .consumers import (
+    BY_ANOTHER_ROW,
+    EFA,
+    EITHER_LOADED,
+    FAILS,
+    GIVES_UP,
+    LOADED,
+    MARKED,
+    NO_MARKER,
+    OTHER_NAME,
+    POINTER,
+    PROGRAMS,
+    SET_MARKER,
+    SYMBOL,
+    Program,
+    Try,
+)
 from .fact import Fact, Facts, good, info, warn
 
-NV_MEM = PEERS + "/nv_mem/version"
-OTHER_NAME = "/sys/module/nvidia_peermem/version"
-OWN_NAME = "/sys/module/nv_peer_mem/version"
-LOADED = "nvidia_peermem in /proc/modules"
+DRIVER_PARAMETERS = "/proc/driver/nvidia/params"
 
-NOTHING_ELSE = "It looks for nothing else, and this RDMA core does not have it:"
-
-
-class Program(NamedTuple):
-    """A program, and how it finds a way to GPU memory."""
-
-    name: str
-    # The program uses peer memory if any of these files exists. A program without such files tries
-    # every way.
-    looks_for: Tuple[str, ...]
-    # How the program uses dma-buf: BY_ITSELF, or a text with the necessary setting. The text is
-    # empty if the program cannot use dma-buf.
-    dma_buf: str = ""
-    advice: str = ""
-
-
-BY_ITSELF = "by itself"
-
-# For a new program, add a row, and a comment that names the source file of the program's test.
-PROGRAMS = (
-    # NCCL: src/transport/net_ib.cc, of 2.23 and later net_ib/gdr.cc
-    Program("NCCL, up to 2.22", (NV_MEM,), BY_ITSELF, f"{NOTHING_ELSE} update NCCL."),
-    Program("NCCL, newer", (NV_MEM, PEERS + "/nv_mem_nc/version", OTHER_NAME), BY_ITSELF),
-    # NCCL: src/gin/gin.cc
-    Program("NCCL GIN, GDAKI", (OTHER_NAME,), BY_ITSELF),
-    # UCX: src/uct/ib/base/ib_md.c; UCC and NIXL through UCX
-    Program("UCX", (NV_MEM, OTHER_NAME, OWN_NAME), BY_ITSELF),
-    Program("UCC", (NV_MEM, OTHER_NAME, OWN_NAME), BY_ITSELF),
-    Program("NIXL, by UCX", (NV_MEM, OTHER_NAME, OWN_NAME), BY_ITSELF),
-    # UCX: src/uct/ib/mlx5/gdaki/gdaki.c
-    Program("UCX GDAKI", (NV_MEM, OTHER_NAME, OWN_NAME), BY_ITSELF),
-    # NVSHMEM: src/modules/transport/common/transport_gdr_common.cpp
-    Program("NVSHMEM", (NV_MEM, PEERS + "/nvidia-peermem/version", OTHER_NAME), BY_ITSELF),
-    # mscclpp: src/core/ib.cc
-    Program("mscclpp", (LOADED,), BY_ITSELF),
-    # Mooncake: mooncake-common/src/environ.cpp; it registers pointers unless told otherwise
-    Program("Mooncake", (), "with WITH_NVIDIA_PEERMEM=0"),
-    # Mooncake: tent/src/transport/rdma/rdma_transport.cpp
-    Program("Mooncake TENT", (LOADED,)),
-    # perftest: src/cuda_memory.c
-    Program("perftest", (), "with --use_cuda_dmabuf"),
-    # gpu-operator: validator/main.go
-    Program("gpu-operator", (LOADED,)),
-    # Open MPI 4.1: opal/mca/btl/openib/btl_openib_mca.c
-    Program(
-        "Open MPI openib, up to 4.1", (NV_MEM,), "", f"{NOTHING_ELSE} use UCX (--mca pml ucx)."
-    ),
-    # cuFile has no public source, but prints its test (messages.md)
-    Program("cuFile, RDMA in user space", (LOADED,), 'with rdma_peer_type "dmabuf" in cufile.json'),
-    # For these programs, the preloaded library registers memory as a dma-buf: nvpm_preload(7)
-    Program("ibv_reg_mr of a pointer", (), "with nvpm run PROGRAM"),
-)
-
-# NCCL reaches EFA by its plugin aws-ofi-nccl, which uses libfabric.
-BY_PLUGIN = "NCCL,"
-
-# The signs that the marker provides.
-MARKED = (OTHER_NAME, LOADED)
-
-# libfabric (src/hmem_cuda.c and prov/verbs) uses only devices whose names show their vendor. This
-# pattern matches such names.
-LIBFABRIC = "libfabric"
-NAMES = "mlx|bnxt_re|roce"
+# libfabric uses a pointer only with devices whose names show their vendor.
 RENAME = (
     "rdma dev set DEVICE name roce0 gives it such a name (libfabric 2.1 and older know only mlx)."
 )
-NO_SUCH_NAME = "no: no RDMA device has mlx, bnxt_re or roce in its name"
+BAD_NAME = "the RDMA device does not have mlx, bnxt_re or roce in its name"
 
-NO_MARKER = (
-    f"{SERVICE} restart: it says why the module nvidia_peermem, which MARKER=yes asks for, "
-    "is not there."
+FIND_NONE = "find no way"
+UNFIT = "cannot use this RDMA device"
+GPU_ALONE = "it asks the GPU's driver alone, chooses dma-buf, and this device takes none"
+REVOKES_NOTHING = (
+    "persistent_api_support=0 does nothing for these, which take dma-buf before {module}: {names}"
 )
-SET_MARKER = (
-    f"Set MARKER=yes in {CONF}, then {SERVICE} restart: that adds a module named nvidia_peermem."
-)
+MAKE_THEM = "Only with these settings do they register pointers: {settings}."
+
+
+class Outcome(NamedTuple):
+    """The way that a program takes with a pair of a GPU and an RDMA device."""
+
+    # The name of a module or a driver, or dma-buf; empty if the program finds no way.
+    way: str
+    # The setting without which the program does not take the way.
+    setting: str = ""
+    # The sign of peer memory that the program sees.
+    sees: str = ""
+    # The reason why the program finds no way.
+    why: str = ""
+    # Whether the program cannot use this RDMA device at all.
+    unfit: bool = False
 
 
 def facts(machine: Machine) -> Facts:
-    pointer = ways.peer_memory_by(machine) or ways.own_way(machine)
-    nothing = not pointer and not ways.there_are(machine, DMA_BUF)
-    if nothing or not nics(machine) or ways.excluded_gpus(machine):
+    if not any(ways.of_pairs(machine).values()):
         yield info("detection", "programs", "nothing to detect: there is no way to GPU memory")
         return
     for program in PROGRAMS:
         yield fact(machine, program)
-    yield libfabric(machine)
     yield marker(machine)
+    yield bypassed(machine)
 
 
-def ways_found(machine: Machine) -> Dict[str, str]:
-    """Returns the way that each program finds. The way is the name of a module, or dma-buf. It is
-    empty if the program finds no way."""
-    found = {program.name: way(machine, program) for program in PROGRAMS}
-    if ways.own_way(machine):
-        found[LIBFABRIC] = ways.own_way(machine)
-    elif libfabric_device(machine) and ways.peer_memory_by(machine):
-        found[LIBFABRIC] = ways.peer_memory_by(machine)
-    else:
-        found[LIBFABRIC] = DMA_BUF if ways.there_are(machine, DMA_BUF) else ""
-    return found
+# ---- the way of a program with a pair ----
 
 
-def setting(name: str) -> str:
-    """Returns the setting that the program NAME needs in order to use dma-buf; an empty string if
-    the program needs no setting."""
-    wanted = {program.name: program.dma_buf for program in PROGRAMS}.get(name, "")
-    return "" if wanted == BY_ITSELF else wanted
+class Device(NamedTuple):
+    """An RDMA device, as programs tell devices apart."""
 
-
-def way(machine: Machine, program: Program) -> str:
-    peer = ways.peer_memory_by(machine)
-    if peer and (seen(machine, program) or not program.looks_for):
-        return peer
-    own = ways.own_way(machine)
-    if own and (not program.looks_for or program.name.startswith(BY_PLUGIN)):
-        return own
-    return DMA_BUF if program.dma_buf and ways.there_are(machine, DMA_BUF) else ""
+    name: str
+    driver: str
+    # The number of the product on PCI.
+    number: str
 
 
 @once
-def listed(machine: Machine) -> bool:
+def devices(machine: Machine) -> Dict[str, Device]:
+    return {
+        nic.name: Device(nic.name, nic.driver(), nic.pci.text("device") if nic.pci else "")
+        for nic in nics(machine)
+    }
+
+
+@once
+def outcomes(machine: Machine) -> Dict[str, Dict[Pair, Outcome]]:
+    """Returns the outcome of each program with each pair. A program that was made for EFA alone is
+    left out with other devices."""
+    found: Dict[str, Dict[Pair, Outcome]] = {}
+    # Many pairs have the same device and the same ways.
+    known: Dict[Tuple[str, Device, Tuple[str, ...]], Outcome] = {}
+    for program in PROGRAMS:
+        for pair, here in ways.of_pairs(machine).items():
+            device = devices(machine)[pair[1]]
+            if program.only == EFA and device.driver not in EFA:
+                continue
+            key = program.name, device, tuple(here)
+            if key not in known:
+                known[key] = outcome_of(machine, program, device, here)
+            found.setdefault(program.name, {})[pair] = known[key]
+    return found
+
+
+def outcome_of(machine: Machine, program: Program, device: Device, here: List[str]) -> Outcome:
+    """Returns the way that the program takes with a pair. HERE has the pair's ways."""
+    unfit = misfit(program, device)
+    if unfit:
+        return Outcome("", why=unfit, unfit=True)
+    if program.driver_option and not option_set(machine, program.driver_option):
+        return Outcome("", why=f"it needs NVreg_RegistryDwords={program.driver_option} of nvidia")
+    served = next((way for way in here if way != DMA_BUF), "")
+    looks = True
+    for attempt in program.tries:
+        if not takes(attempt, device):
+            continue
+        if attempt.way == DMA_BUF and DMA_BUF in here:
+            return Outcome(DMA_BUF, attempt.setting)
+        if attempt.way == DMA_BUF and attempt.gpu_alone and exported(machine):
+            if attempt.refused == GIVES_UP:
+                return Outcome("", why=GPU_ALONE)
+            # The program has chosen dma-buf, and falls back without looking for signs.
+            looks = False
+        if attempt.way == POINTER and served:
+            sees = seen(machine, attempt)
+            if sees or not looks or not attempt.looks_for:
+                return Outcome(served, attempt.setting, sees)
+    return Outcome("", why=why_none(program, device, served))
+
+
+def misfit(program: Program, device: Device) -> str:
+    """Returns why the program cannot use the RDMA device; an empty string if the program can."""
+    if program.only and device.driver not in program.only:
+        return f"it was made for {' and '.join(program.only)} alone"
+    if device.driver not in program.never:
+        return ""
+    return ": ".join(filter(None, [program.why_never, program.instead]))
+
+
+def takes(attempt: Try, device: Device) -> bool:
+    """Returns whether the program tries this way with the RDMA device."""
+    if attempt.drivers and device.driver not in attempt.drivers:
+        return False
+    return device.number not in attempt.not_on and bool(re.search(attempt.names, device.name))
+
+
+def why_none(program: Program, device: Device, served: str) -> str:
+    """Returns why the program finds no way. SERVED is the module or driver that serves pointers of
+    the pair; empty if none does."""
+    named = [attempt for attempt in program.tries if attempt.names]
+    if served and named and not any(takes(attempt, device) for attempt in named):
+        return BAD_NAME
+    looks_for = [sign for attempt in program.tries for sign in attempt.looks_for]
+    if not served and any(attempt.way == DMA_BUF for attempt in program.tries):
+        return "neither of its ways is there"
+    if not served:
+        kind = "peer memory" if program.tries[0].way == POINTER else "dma-buf"
+        return f"it uses {kind} alone"
+    return f"it looks for {' '.join(looks_for)}" if looks_for else "it uses dma-buf alone"
+
+
+@once
+def signs(machine: Machine) -> Dict[str, bool]:
+    """Returns for each sign of peer memory whether it is there."""
     modules = machine.all_text("/proc/modules")
-    return bool(re.search(f"^{PEERMEM} ", modules, re.MULTILINE))
+    listed = {name for name in (PEERMEM, MODULE) if re.search(f"^{name} ", modules, re.MULTILINE)}
+    found = {
+        LOADED: PEERMEM in listed,
+        EITHER_LOADED: bool(listed),
+        SYMBOL: peer_memory_in(machine) != "",
+    }
+    wanted = {sign for program in PROGRAMS for one in program.tries for sign in one.looks_for}
+    for sign in wanted - {*found}:
+        found[sign] = machine.exists(sign)
+    return found
 
 
-def seen(machine: Machine, program: Program) -> str:
+def seen(machine: Machine, attempt: Try) -> str:
     """Returns the first sign of peer memory that the program sees; an empty string if it sees
     none."""
-    for what in program.looks_for:
-        if listed(machine) if what == LOADED else machine.exists(what):
-            return what
-    return ""
+    return next((sign for sign in attempt.looks_for if signs(machine)[sign]), "")
 
 
-def fact(machine: Machine, program: Program) -> Fact:
-    found, sees = way(machine, program), seen(machine, program)
-    looks_for = f"it looks for {' '.join(program.looks_for)}"
-    if found == DMA_BUF:
-        value = f"by dma-buf {setting(program.name)}".rstrip()
-        if ways.peer_memory_by(machine):
-            value = f"{value}; of peer memory it sees none: {looks_for}"
-        return info("detection", program.name, value)
-    if found and found == ways.own_way(machine):
-        return good("detection", program.name, f"yes: {found} registers GPU memory itself")
-    if found:
-        return good("detection", program.name, f"yes: {sees or 'it looks for nothing, and tries'}")
+def option_set(machine: Machine, option: str) -> bool:
+    """Returns whether the NVIDIA driver was loaded with the option. A file that cannot be read says
+    nothing, so the option counts as set."""
+    text = machine.text(DRIVER_PARAMETERS)
+    return not text or option in text
+
+
+# ---- the ways of all pairs ----
+
+
+class Group(NamedTuple):
+    """Pairs with which all programs take the same ways."""
+
+    pairs: List[Pair]
+    programs: Dict[str, Outcome]
+
+
+@once
+def grouped(machine: Machine) -> List[Group]:
+    """Returns the pairs that have some way, in groups with the same outcomes."""
+    found: Dict[Tuple[Outcome, ...], Group] = {}
+    for pair, here in ways.of_pairs(machine).items():
+        programs = {
+            name: by_pair[pair] for name, by_pair in outcomes(machine).items() if pair in by_pair
+        }
+        if here:
+            group = found.setdefault(tuple(programs.values()), Group([], programs))
+            group.pairs.append(pair)
+    return list(found.values())
+
+
+def by_way(machine: Machine, group: Group) -> Dict[str, List[str]]:
+    """Returns the names of the programs by what they do with the pairs of the group. Only common
+    programs are named, and the others are counted."""
+    named: Dict[str, List[str]] = {}
+    others: Dict[str, int] = {}
+    for program in PROGRAMS:
+        found = group.programs.get(program.name)
+        if not found or (found.unfit and program.why_never in BY_ANOTHER_ROW):
+            continue
+        text = what_it_does(machine, group, found)
+        if program.common:
+            wanted = program.instead if found.unfit and not program.only else found.setting
+            named.setdefault(text, []).append(
+                f"{program.name} ({wanted})" if wanted else program.name
+            )
+        else:
+            others[text] = others.get(text, 0) + 1
+    for text, names in named.items():
+        if text in others:
+            names.append(f"{others[text]} more")
+    # The programs that find a way come first.
+    return {text: named[text] for text in sorted(named, key=[UNFIT, FIND_NONE].count)}
+
+
+def what_it_does(machine: Machine, group: Group, found: Outcome) -> str:
+    if found.unfit:
+        return UNFIT
+    if not found.way:
+        return FIND_NONE
+    revocable = persistent(machine) == "0" and any(
+        MODULE in ways.of_pairs(machine)[pair] for pair in group.pairs
+    )
+    if found.way == DMA_BUF and revocable:
+        return f"use {DMA_BUF}, which nothing revokes"
+    return f"use {found.way}"
+
+
+def ways_found(machine: Machine) -> Dict[str, str]:
+    """Returns the ways that each program takes on this node, the way of the first pair first. The
+    text is empty if the program finds no way with any pair."""
+    found = {program.name: "" for program in PROGRAMS if program.only != EFA}
+    for name, by_pair in outcomes(machine).items():
+        found[name] = ", ".join(dict.fromkeys(one.way for one in by_pair.values() if one.way))
+    return found
+
+
+def persistent(machine: Machine) -> str:
+    return machine.text(PARAMETERS + "persistent_api_support")
+
+
+# ---- facts ----
+
+
+def fact(machine: Machine, program: Program) -> Optional[Fact]:
+    """Returns a fact about a program; None if the program was made for devices that this node does
+    not have."""
+    by_pair = outcomes(machine).get(program.name, {})
+    pairs_by_outcome: Dict[Outcome, List[Pair]] = {}
+    for pair, found in by_pair.items():
+        if ways.of_pairs(machine)[pair]:
+            pairs_by_outcome.setdefault(found, []).append(pair)
+    if not pairs_by_outcome:
+        return None
+    texts = [said(machine, program, found) for found in pairs_by_outcome]
+    value = texts[0]
+    if len(texts) > 1:
+        named = zip(pairs_by_outcome.values(), texts)
+        value = "; ".join(f"with {devices_of(pairs)}: {text}" for pairs, text in named)
+    return judged(machine, program, list(pairs_by_outcome), value)
+
+
+def devices_of(pairs: List[Pair]) -> str:
+    return ", ".join(dict.fromkeys(device for _, device in pairs))
+
+
+def said(machine: Machine, program: Program, found: Outcome) -> str:
+    """Returns the text of one outcome."""
+    if found.way == DMA_BUF:
+        return by_dma_buf(machine, program, found)
+    if found.way in (MODULE, PEERMEM):
+        return f"yes: {found.sees or 'it looks for nothing, and tries'}"
+    if found.way:
+        return f"yes: {found.way} registers GPU memory itself"
+    lost = f"; it then {program.without}" if program.without != FAILS else ""
+    return f"no: {found.why}{lost}"
+
+
+def by_dma_buf(machine: Machine, program: Program, found: Outcome) -> str:
+    text = f"by dma-buf {found.setting}".rstrip()
     if not ways.peer_memory_by(machine):
-        return info("detection", program.name, "no: it uses peer memory alone")
-    # The fact `marker` has the advice for all programs that look for the marker, so their own facts
-    # have no advice.
+        return text
+    if found.setting:
+        looks_for = [sign for attempt in program.tries for sign in attempt.looks_for]
+        sees = f": it looks for {' '.join(looks_for)}" if looks_for else ""
+        return f"{text}; of peer memory it sees none{sees}"
+    if program.skip_dma_buf:
+        return f"{text}, which it tries first; {program.skip_dma_buf} makes it register pointers"
+    return f"{text}, which it tries first"
+
+
+def judged(machine: Machine, program: Program, found: List[Outcome], value: str) -> Fact:
+    """Returns the fact with its verdict. The fact `marker` has the advice for all programs that
+    look for the marker, so their own facts have no advice."""
+    if any(one.way and one.way != DMA_BUF for one in found):
+        return good("detection", program.name, value)
+    if any(one.way for one in found) or all(one.unfit for one in found):
+        return info("detection", program.name, value)
+    if not ways.pointer_ways(machine):
+        return info("detection", program.name, value)
+    if any(one.why == BAD_NAME for one in found):
+        return warn("detection", program.name, value, RENAME)
     advice = "" if looks_for_marker(program) else program.advice
-    return info("detection", program.name, f"no: {looks_for}", advice)
+    return info("detection", program.name, value, advice)
 
 
 def looks_for_marker(program: Program) -> bool:
-    return any(what in MARKED for what in program.looks_for)
+    return any(sign in MARKED for attempt in program.tries for sign in attempt.looks_for)
 
 
 def marker(machine: Machine) -> Optional[Fact]:
     """Returns one fact that names all programs that miss the marker."""
     if not machine.loaded(MODULE) or machine.exists(OTHER_NAME):
         return None
-    blind = [
-        program.name
-        for program in PROGRAMS
-        if looks_for_marker(program) and not way(machine, program)
-    ]
+    blind = [program.name for program in PROGRAMS if misses_marker(machine, program)]
     if not blind:
         return None
     value = f"no module is called nvidia_peermem, for which these look: {'; '.join(blind)}"
@@ -192,21 +354,43 @@ def marker(machine: Machine) -> Optional[Fact]:
     return warn("detection", "marker", value, NO_MARKER if asked else SET_MARKER)
 
 
-def libfabric_device(machine: Machine) -> Optional[str]:
-    names: List[str] = [nic.name for nic in nics(machine)]
-    return next((name for name in names if re.search(NAMES, name)), None)
+def misses_marker(machine: Machine, program: Program) -> bool:
+    """Returns whether the program finds no way, and would use the module if it saw the marker. A
+    program that has chosen dma-buf does not look for the marker."""
+    found = outcomes(machine).get(program.name, {})
+    if not looks_for_marker(program) or any(one.way for one in found.values()):
+        return False
+    served = (pair for pair, here in ways.of_pairs(machine).items() if MODULE in here)
+    without = (found[pair] for pair in served if pair in found)
+    return any(not one.unfit and one.why != GPU_ALONE for one in without)
 
 
-def libfabric(machine: Machine) -> Fact:
-    device, own = libfabric_device(machine), ways.own_way(machine)
-    if own:
-        return good("detection", LIBFABRIC, f"yes: {own} registers GPU memory itself")
-    if peer_memory_in(machine) and device:
-        value = f"yes: ib_register_peer_memory_client in /proc/kallsyms, device {device}"
-        return good("detection", LIBFABRIC, value)
-    if ways.there_are(machine, DMA_BUF):
-        return info("detection", LIBFABRIC, "by dma-buf")
-    if not peer_memory_in(machine):
-        value = "no: there is no ib_register_peer_memory_client in /proc/kallsyms"
-        return warn("detection", LIBFABRIC, value, f"{SERVICE} start")
-    return warn("detection", LIBFABRIC, NO_SUCH_NAME, RENAME)
+def bypassed(machine: Machine) -> Optional[Fact]:
+    """Returns a fact if the module would revoke registrations, and programs register dma-bufs
+    instead, which nothing revokes."""
+    if persistent(machine) != "0":
+        return None
+    names = list(bypassing(machine))
+    if not names:
+        return None
+    settings = "; ".join(f"{setting} ({', '.join(of)})" for setting, of in skipped(names).items())
+    value = REVOKES_NOTHING.format(module=MODULE, names="; ".join(names))
+    return info("detection", "revocation", value, MAKE_THEM.format(settings=settings))
+
+
+def bypassing(machine: Machine) -> Iterator[str]:
+    """Yields the programs that take dma-buf with a pair that the module serves."""
+    for name, by_pair in outcomes(machine).items():
+        for pair, found in by_pair.items():
+            if found.way == DMA_BUF and MODULE in ways.of_pairs(machine)[pair]:
+                yield name
+                break
+
+
+def skipped(names: List[str]) -> Dict[str, List[str]]:
+    """Returns the settings that make the programs skip dma-buf, with the names of the programs."""
+    found: Dict[str, List[str]] = {}
+    for program in PROGRAMS:
+        if program.name in names and program.skip_dma_buf:
+            found.setdefault(program.skip_dma_buf, []).append(program.name)
+    return found

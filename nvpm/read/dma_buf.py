@@ -38,13 +38,18 @@ class Answer(NamedTuple):
     why: str
 
 
+def exported(machine: Machine) -> bool:
+    """Returns whether the NVIDIA driver exports dma-bufs. Only the open driver does."""
+    return machine.loaded("nvidia") and "P" not in machine.text("/sys/module/nvidia/taint")
+
+
 @once
 def lacking(machine: Machine) -> str:
     """Returns the first requirement of dma-buf that the node lacks; an empty string if all are
     met."""
     if not machine.loaded("nvidia"):
         return "the NVIDIA driver is not loaded"
-    if "P" in machine.text("/sys/module/nvidia/taint"):
+    if not exported(machine):
         return "the NVIDIA driver is the proprietary one; only the open one has it"
     # A device that has looked at a descriptor proves dma-buf, whatever the list of functions says.
     if ask.YES in asked(machine).values():

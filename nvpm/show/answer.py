@@ -124,15 +124,25 @@ def why_none(machine: Machine, devices: List[str]) -> str:
 
 
 def program_lines(machine: Machine) -> Iterator[str]:
-    """Yields a line for each way, with the programs that find this way, and a line with the
-    programs that find no way."""
-    found: Dict[str, List[str]] = {}
-    for program, way in detection.ways_found(machine).items():
-        wanted = detection.setting(program) if way == DMA_BUF else ""
-        found.setdefault(way, []).append(f"{program} ({wanted})" if wanted else program)
-    for way, programs in found.items():
-        text = f"use {way}" if way else "find no way"
-        yield f"{text}: {'; '.join(programs)}"
+    """Yields for each group of pairs a line for each way, with the programs that take this way. The
+    last lines of a group name the programs that find no way, or cannot use the devices."""
+    groups = detection.grouped(machine)
+    for group in groups:
+        begin = f"with {pair_names(machine, group.pairs)}: " if len(groups) > 1 else ""
+        for text, programs in detection.by_way(machine, group).items():
+            yield f"{begin}{text}: {'; '.join(programs)}"
+
+
+def pair_names(machine: Machine, pairs: List[ways.Pair]) -> str:
+    """Returns the names of the RDMA devices of PAIRS, and of their GPUs if these are not all GPUs
+    with these devices."""
+    devices = list(dict.fromkeys(device for _, device in pairs))
+    gpu_names = list(dict.fromkeys(gpu for gpu, _ in pairs))
+    text = ", ".join(folded(devices))
+    if len(gpu_names) == len(ways.usable_gpus(machine)):
+        return text
+    numbers = gpu_numbers(machine)
+    return f"{text} and GPU {', '.join(folded([str(numbers[name]) for name in gpu_names]))}"
 
 
 def folded(names: List[str]) -> List[str]:

@@ -127,6 +127,7 @@ def as_json(status: Status) -> Iterator[str]:
         yield f"  {quoted(key)}: {quoted(value)},"
     yield f'  "ways": {quoted(ways_of(status))},'
     yield f'  "programs": {quoted(detection.ways_found(status.machine))},'
+    yield f'  "programs_by_pair": {quoted(programs_of(status))},'
     yield '  "facts": ['
     yield ",\n".join(f"    {quoted(as_object(fact))}" for fact in status.facts)
     yield "  ]"
@@ -137,6 +138,17 @@ def ways_of(status: Status) -> List[Dict[str, object]]:
     """Returns the ways of each GPU with each RDMA device."""
     pairs = ways.of_pairs(status.machine).items()
     return [{"gpu": gpu, "device": device, "ways": found} for (gpu, device), found in pairs]
+
+
+def programs_of(status: Status) -> List[Dict[str, object]]:
+    """Returns the way of each program, for each group of pairs with the same ways of programs."""
+    return [
+        {
+            "pairs": [{"gpu": gpu, "device": device} for gpu, device in group.pairs],
+            "programs": {name: found.way for name, found in group.programs.items()},
+        }
+        for group in detection.grouped(status.machine)
+    ]
 
 
 def as_object(fact: Fact) -> Dict[str, Union[int, str]]:

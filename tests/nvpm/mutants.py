@@ -8,6 +8,7 @@ VARIED = "test_tables.py::test_varied"
 COMMANDS = "test_tables.py::test_commands"
 SELFTEST = "test_tables.py::test_selftest"
 JUDGED = "test_tables.py::test_judged"
+PROGRAMS = "test_tables.py::test_programs"
 
 MUTANTS = [
     (
@@ -73,8 +74,44 @@ MUTANTS = [
     (
         f"{VARIED}[a module whose name begins with that of another]",
         "facts/detection.py",
-        'f"^{PEERMEM} "',
-        'f"^{PEERMEM}"',
+        'f"^{name} "',
+        'f"^{name}"',
+    ),
+    (
+        f"{PROGRAMS}[both ways: most programs take dma-buf first]",
+        "facts/consumers.py",
+        "UCX_TRIES = (dma_buf(), pointer(*UCX_SIGNS))",
+        "UCX_TRIES = (pointer(*UCX_SIGNS), dma_buf())",
+    ),
+    (
+        f"{PROGRAMS}[a device that takes no dma-buf, and the open driver]",
+        "facts/detection.py",
+        "            looks = False\n",
+        "            looks = True\n",
+    ),
+    (
+        f"{PROGRAMS}[a device that takes no dma-buf, and the open driver]",
+        "facts/detection.py",
+        "attempt.gpu_alone and exported(machine)",
+        "attempt.gpu_alone",
+    ),
+    (
+        f"{PROGRAMS}[EFA of the first generation, without a peer memory of its own]",
+        "facts/consumers.py",
+        '("0xefa0", "0xefa1", "0xefa2")',
+        '("0xefa0", "0xefa1")',
+    ),
+    (
+        f"{PROGRAMS}[a device that asks the RDMA core, beside one that never does]",
+        "preload.py",
+        "if any(found == [DMA_BUF]",
+        "if all(found == [DMA_BUF]",
+    ),
+    (
+        f"{PROGRAMS}[both ways: most programs take dma-buf first]",
+        "facts/detection.py",
+        "found.way == DMA_BUF and MODULE in ways",
+        "found.way == DMA_BUF and MODULE not in ways",
     ),
     (
         f"{VARIED}[a container whose engine leaves no file, and a machine that is no container]",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Runs nvpm on machines that are made of files, and defines the language of the tables machines,
-commands, selftest and varied.
+commands, selftest, varied, judged and programs_by_pair.
 
 A machine begins with its [title], and has no defect at first (machine.py). The lines below the
 title are executed in order: changes, then a command, then expectations. The first expectation may
@@ -105,6 +105,7 @@ def check_json(said: dict[str, Any]) -> None:
         "facts",
         "ways",
         "programs",
+        "programs_by_pair",
     }, said
     assert (said["schema"], said["host"]) == (2, "machine") and said["kernel"], said
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", said["time"]), said["time"]

@@ -44,6 +44,11 @@ def test_judged(lines: Lines, tmp_path: Path, record_property: Record) -> None:
     played(Player(tmp_path), lines, record_property)
 
 
+@each("programs_by_pair")
+def test_programs(lines: Lines, tmp_path: Path, record_property: Record) -> None:
+    played(Player(tmp_path), lines, record_property)
+
+
 @each("commands")
 def test_commands(lines: Lines, tmp_path: Path, record_property: Record) -> None:
     played(Player(tmp_path), lines, record_property)
