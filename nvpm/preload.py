@@ -42,13 +42,13 @@ class Decision(NamedTuple):
 
 
 def decision(machine: Machine) -> Decision:
-    """Decides whether to preload the library. On a machine with peer memory, or without dma-buf,
-    the library would change nothing, so it is not preloaded."""
-    peer = ways.peer_memory_by(machine)
-    if peer:
-        return Decision(False, f"not needed here: {peer} serves ibv_reg_mr of GPU memory", True)
-    if ways.there_are(machine, DMA_BUF):
+    """Decides whether to preload the library. The library helps if some pair of a GPU and an RDMA
+    device has dma-buf, and nothing serves ibv_reg_mr there."""
+    if any(found == [DMA_BUF] for found in ways.of_pairs(machine).values()):
         return Decision(True)
+    served = " and ".join(ways.pointer_ways(machine))
+    if served:
+        return Decision(False, f"not needed here: {served} serves ibv_reg_mr of GPU memory", True)
     lacks = need.dma_buf_lacks(machine)
     why = f"there is no dma-buf: {lacks}" if lacks else ways.in_the_way(machine)
     return Decision(False, f"cannot help here: {why}")
