@@ -4,6 +4,7 @@
 moved PROGRAM SEED   reads from the target's buffer and writes into it, and waits while the caller
                      looks for the bytes in the GPU's memory
 started PROGRAM      only starts the program
+registered PROGRAM   registers one buffer, and says by which way
 killed PROGRAM       kills the target while the initiator writes to it
 """
 
@@ -15,7 +16,18 @@ import sys
 import time
 from types import SimpleNamespace
 
-from verbs_on_cuda import MIB, alloc, call, check, context, equal, process, put, where_in_gpu
+from verbs_on_cuda import (
+    MIB,
+    alloc,
+    call,
+    check,
+    context,
+    counters,
+    equal,
+    process,
+    put,
+    where_in_gpu,
+)
 
 ADDRESS = "192.168.7.1"
 LENGTH = 2 * MIB
@@ -221,6 +233,24 @@ def target(pipe, name, seed):
 def started(name):
     context()
     PROGRAMS[name]("alone")
+
+
+def registered(name):
+    """Prints by which way the program has registered a buffer of GPU memory."""
+    context()
+    program, address = PROGRAMS[name]("alone"), alloc(LENGTH)
+    before = served()
+    program.register(address)
+    pointers, descriptors = served() - before, counters("live_dma_bufs")[0]
+    program.deregister(address)
+    check("one registration", pointers + descriptors == 1)
+    print("way=" + ("pointer" if pointers else "dma-buf"), flush=True)
+
+
+def served():
+    """Returns how many registrations nv_peer_mem has served so far."""
+    with open("/sys/kernel/mm/memory_peers/nv_mem/num_alloc_mrs") as file:
+        return int(file.read())
 
 
 def moved(name, seed):

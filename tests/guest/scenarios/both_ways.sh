@@ -1,0 +1,51 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: which way programs take on a node that has both, and the settings with which they register pointers
+. /lab/cuda.sh
+. /lab/dmabuf.sh
+. /lab/wheels.sh
+load_gpu
+load_rdma dmabuf=1
+load_module persistent_api_support=0
+ip link set lo up
+
+# row PROGRAM: prints the program's first way, and its setting to skip dma-buf, as nvpm knows them.
+row() {
+	PYTHONPATH=/usr/lib/nvidia-peer-memory python3 -B -c '
+import sys
+from nvpm.facts.consumers import PROGRAMS
+row = next(program for program in PROGRAMS if program.name == sys.argv[1])
+print(row.tries[0].way, row.skip_dma_buf)' "$1"
+}
+
+# takes ROW WAY COMMAND...: runs COMMAND, which registers one buffer and prints its way.
+takes() {
+	local text=$1 expected=$2
+	shift 2
+	check "$text: ends well" sh -c '"$@" </dev/null >/tmp/held 2>&1' sh "$@"
+	equal "$text: $*" "$expected" "$(sed -n 's/^way=//p' /tmp/held)"
+}
+
+# The libibverbs of NIXL's wheel needs a driver of rxe that is linked with it.
+verbs=$(echo /opt/python3.11/wheels/pyverbs.libs/libibverbs-*)
+mkdir /tmp/driver
+cp "$RDMAV_DRIVERS"-rdmav34.so /tmp/driver/librxe-rdmav34.so
+patchelf --replace-needed libibverbs.so.1 "${verbs##*/}" /tmp/driver/librxe-rdmav34.so
+nixl=(env RDMAV_DRIVERS=/tmp/driver/librxe "UCX_TLS=rc,cuda" UCX_MEMTYPE_CACHE=n)
+registers=(timeout -s KILL 100 python3 /lab/cuda/wheels.py registered)
+
+for name in "UCX" "NIXL, by UCX"; do
+	read -r way setting < <(row "$name")
+	takes "$name" "$way" "${nixl[@]}" "${registers[@]}" nixl
+	takes "$name, told to skip dma-buf" pointer "${nixl[@]}" "$setting" "${registers[@]}" nixl
+done
+read -r way setting < <(row Mooncake)
+takes Mooncake "$way" "${registers[@]}" mooncake
+
+# perftest registers one buffer on each side, and deregisters it at its end.
+pointers() { peer nv_mem num_alloc_mrs; }
+before=$(pointers)
+check "perftest" pair ib_write_bw
+equal "perftest: pointers" $((before + 2)) "$(pointers)"
+check "perftest with --use_cuda_dmabuf" pair ib_write_bw --use_cuda_dmabuf
+equal "perftest with --use_cuda_dmabuf: pointers" $((before + 2)) "$(pointers)"
