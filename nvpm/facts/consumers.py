@@ -86,7 +86,7 @@ class Program(NamedTuple):
     # An option of the NVIDIA driver without which the program refuses to start.
     driver_option: str = ""
     advice: str = ""
-    # The scenario of the tests that ran the program.
+    # The scenario of the tests that ran the program, or the file in tests/ that ran it by hand.
     ran: str = ""
     # Whether the first screen names the program. The screen has no room for all.
     common: bool = False
@@ -131,6 +131,7 @@ PROGRAMS = (
         without=HOST,
         skip_dma_buf=NCCL_SKIP,
         why_never=BY_PLUGIN,
+        ran="real/nccl.py",
         common=True,
     ),
     Program(

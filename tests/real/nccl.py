@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Shows by which way NCCL registers GPU memory, on a machine with two GPUs, PyTorch and no RDMA
+device. Libibverbs is a double (verbs.c), which reports each registration of GPU memory and sends
+nothing, so the collective operation never ends and is killed.
+
+    gcc -shared -fPIC -Wall -o DIRECTORY/libibverbs.so.1 tests/real/verbs.c \\
+        -Wl,--version-script=tests/real/verbs.map -ldl
+    ln -s libibverbs.so.1 DIRECTORY/libibverbs.so
+    gcc -shared -fPIC -Wall -o DIRECTORY/sysfs.so tests/real/sysfs.c -ldl
+    python3 tests/real/nccl.py DIRECTORY
+
+The exit code is 1 if NCCL takes another way than the row of nvpm says."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from nvpm.facts.consumers import HOST, OTHER_NAME, POINTER, PROGRAMS  # noqa: E402
+from nvpm.read.ways import DMA_BUF  # noqa: E402
+
+ROW = next(program for program in PROGRAMS if program.name == "NCCL, newer")
+# NCCL uses the network between two processes of one machine, at any distance.
+SETTINGS = {
+    "NCCL_P2P_DISABLE": "1",
+    "NCCL_SHM_DISABLE": "1",
+    "NCCL_NET": "IB",
+    "NCCL_NET_GDR_LEVEL": "SYS",
+    "NCCL_NVLS_ENABLE": "0",
+    "NCCL_IB_DISABLE": "0",
+    # Without this setting, NCCL 2.28.9 crashes beside a device that is not mlx5.
+    "NCCL_GIN_TYPE": "2",
+    "NCCL_DEBUG": "INFO",
+    "NCCL_DEBUG_SUBSYS": "INIT,NET",
+    "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": "29555",
+    "NCCL_SOCKET_IFNAME": "lo",
+    "WORLD_SIZE": "2",
+}
+RANK = """
+import os, torch, torch.distributed as dist
+torch.cuda.set_device(int(os.environ["RANK"]))
+dist.init_process_group("nccl")
+t = torch.ones(1 << 20, device="cuda")
+dist.all_reduce(t)
+torch.cuda.synchronize()
+"""
+SKIP = dict([str(ROW.skip_dma_buf).split("=")])
+SIGN = {"PEERMEM": "1"}
+NO_DMA_BUF = {"DMABUF": "0"}
+# Each trial has its settings, and the way that the row promises: the first way that is there, or
+# host memory.
+TRIALS = (
+    ("both ways", SIGN, DMA_BUF),
+    ("both ways, told to skip dma-buf", {**SIGN, **SKIP}, POINTER),
+    ("a device without dma-buf, with the sign", {**SIGN, **NO_DMA_BUF}, POINTER),
+    ("dma-buf alone", {}, DMA_BUF),
+    ("dma-buf alone, told to skip it", SKIP, HOST),
+    ("neither", NO_DMA_BUF, HOST),
+)
+SECONDS = 25
+
+
+def place():
+    """Returns the place of a PCI device that is no GPU."""
+    devices = sorted(Path("/sys/bus/pci/devices").glob("*"))
+    others = (each for each in devices if each.joinpath("vendor").read_text().strip() != "0x10de")
+    return str(next(others).resolve())
+
+
+def ways(directory, settings):
+    """Runs two ranks. Returns how often each way was taken, and the log of one rank."""
+    with tempfile.TemporaryDirectory() as scratch:
+        events = Path(scratch, "events")
+        events.touch()
+        variables = {**os.environ, **SETTINGS, **settings, "EVENTS": str(events)}
+        variables["LD_PRELOAD"] = f"{directory}/sysfs.so"
+        variables["PLACE"] = place()
+        variables["LD_LIBRARY_PATH"] = f"{directory}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+        logs = [Path(scratch, f"log{rank}") for rank in range(2)]
+        ranks = [
+            subprocess.Popen(
+                [sys.executable, "-c", RANK],
+                env={**variables, "RANK": str(rank)},
+                stdout=logs[rank].open("w"),
+                stderr=subprocess.STDOUT,
+            )
+            for rank in range(2)
+        ]
+        time.sleep(SECONDS)
+        for process in ranks:
+            process.kill()
+            process.wait()
+        found = Counter(line.split()[0] for line in events.read_text().splitlines())
+        return found, logs[0].read_text(errors="replace")
+
+
+def main(directory):
+    assert [one.way for one in ROW.tries] == [DMA_BUF, POINTER] and ROW.without == HOST
+    assert OTHER_NAME in ROW.tries[1].looks_for
+    wrong = 0
+    for text, settings, expected in TRIALS:
+        found, log = ways(directory, settings)
+        took = set(found) or ({HOST} if " via NET/IB/0\n" in log else set())
+        right = took == {expected}
+        wrong += not right
+        print("ok" if right else "not ok", f"NCCL, {text}: {dict(found) or took}", flush=True)
+        if not right:
+            print(log[-6000:])
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
