@@ -114,7 +114,11 @@ def excluded(machine: Machine) -> str:
     """Returns why no GPU with a driver takes part; an empty string if some GPU takes part."""
     if not excluded_gpus(machine):
         return ""
-    gpu = driven_gpus(machine)[0]
+    return why_unusable(driven_gpus(machine)[0])
+
+
+def why_unusable(gpu: Gpu) -> str:
+    """Returns why a GPU with a driver takes no part; an empty string if it takes part."""
     if gpu.silent():
         return f"GPU {gpu.name} does not answer on PCI"
     doubt = gpu.doubt()

@@ -113,6 +113,10 @@ def way_lines(machine: Machine) -> Iterator[str]:
             devices = ", ".join(folded(group.devices))
         how = ", ".join(group.ways) or why_none(machine, group.devices)
         yield f"{gpu_names} with {devices}: {how}"
+    # A program that takes such a GPU fails late, and CUDA may give it the number 0.
+    for gpu in ways.driven_gpus(machine):
+        if gpu not in ways.usable_gpus(machine):
+            yield f"GPU {numbers[gpu.name]}: no way ({ways.why_unusable(gpu)})"
 
 
 def why_none(machine: Machine, devices: List[str]) -> str:
