@@ -92,6 +92,14 @@ def of_pairs(machine: Machine) -> Dict[Pair, List[str]]:
     return found
 
 
+def pointer_way_of(machine: Machine, gpu: str, device: str) -> str:
+    """Returns the module or the driver that serves ibv_reg_mr() for a pair of names; an empty
+    string if none does. The module that is loaded counts for a pair that no file shows."""
+    if (gpu, device) not in of_pairs(machine):
+        return peer_memory_by(machine)
+    return next((way for way in of_pairs(machine)[gpu, device] if way != DMA_BUF), "")
+
+
 def pointer_ways(machine: Machine) -> List[str]:
     """Returns the modules that serve ibv_reg_mr() of GPU memory for some pair here."""
     found = (way for ways in of_pairs(machine).values() for way in ways if way != DMA_BUF)

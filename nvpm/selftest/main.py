@@ -240,11 +240,11 @@ def printer(options: argparse.Namespace) -> printers.Text:
     return printers.Json() if options.json else printers.Text()
 
 
-def ways_to_test(machine: Machine, port: Port) -> List[bool]:
-    """Returns the ways to test with a device: False stands for a pointer, True for a dma-buf. A
-    device without a way is tested by pointer, because the failure then tells the reason."""
+def ways_to_test(machine: Machine, gpu: str, port: Port) -> List[bool]:
+    """Returns the ways to test with a pair: False stands for a pointer, True for a dma-buf. A pair
+    without a way is tested by pointer, because the failure then tells the reason."""
     by_dma_buf = port.device in dma_buf.taken_by(machine)
-    by_pointer = ways.peer_memory_by(machine) or not by_dma_buf
+    by_pointer = ways.pointer_way_of(machine, gpu, port.device) or not by_dma_buf
     return [way for way, there in ((False, by_pointer), (True, by_dma_buf)) if there]
 
 
@@ -259,7 +259,7 @@ def test_all(
     for gpu in gpus.chosen:
         try:
             for port in ports.ports:
-                for by_dma_buf in ways_to_test(machine, port):
+                for by_dma_buf in ways_to_test(machine, gpu.pci, port):
                     trial = kind(machine, gpu, port, by_dma_buf, options)
                     say.progress(trial, len(passed))
                     passed.append(trial.run(ports.library))

@@ -157,7 +157,7 @@ class Trial:
             region = self.device.register(stack, self.memory.address, self.size)
         except verbs.VerbsError as error:
             raise Failure(f"{error} of GPU memory") from error
-        if not ways.peer_memory_by(self.machine):
+        if not ways.pointer_way_of(self.machine, self.gpu.pci, self.port.device):
             raise Failure(NOT_BY_US)
         return region
 
