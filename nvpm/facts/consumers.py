@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The programs that register GPU memory: the ways that each tries, in the program's own order, and
-the conditions of each way. detection.py applies the rows to this machine, and
+the conditions of each way. outcomes.py applies the rows to this machine, and
 tests/nvpm/programs_page.py makes the tables of docs/choosing.md and docs/consumers.md from them.
 
 Each row names the source in which the order was read. For a new program, add a row, run

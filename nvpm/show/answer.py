@@ -3,11 +3,10 @@
 this machine, which ways there are, and which programs find a way. If there is an obstacle, the
 answer says what to do first."""
 
-import re
 import textwrap
-from typing import Dict, Iterable, Iterator, List, Optional
+from typing import Iterable, Iterator, List, Optional
 
-from ..facts import detection, no_device, topology
+from ..facts import no_device, topology
 from ..facts.driver import flavour, version
 from ..facts.fact import BAD, Fact, to_do
 from ..facts.status import Status
@@ -17,6 +16,8 @@ from ..read.machine import Machine, clean
 from ..read.pci import gpus, nics
 from ..read.reader import NVIDIA_DRIVER
 from ..read.ways import DMA_BUF
+from .names import folded, gpu_numbers
+from .programs import program_lines
 
 # The answer has at most HEIGHT lines and WIDTH columns on every node. On a screen with fewer
 # columns than NARROW, it may have more lines.
@@ -76,12 +77,6 @@ def caveat(machine: Machine) -> str:
     return ""
 
 
-def gpu_numbers(machine: Machine) -> Dict[str, int]:
-    """Returns the number of each GPU in nvidia-smi, which numbers GPUs in the order of their
-    addresses."""
-    return {gpu.name: number for number, gpu in enumerate(ways.driven_gpus(machine))}
-
-
 def gpu_text(machine: Machine) -> str:
     found = gpus(machine)
     if not found:
@@ -125,47 +120,6 @@ def why_none(machine: Machine, devices: List[str]) -> str:
     if lacks:
         return f"no way ({lacks})"
     return f"no way (dma-buf: {dma_buf.answers(machine)[devices[0]].why})"
-
-
-def program_lines(machine: Machine) -> Iterator[str]:
-    """Yields for each group of pairs a line for each way, with the programs that take this way. The
-    last lines of a group name the programs that find no way, or cannot use the devices."""
-    groups = detection.grouped(machine)
-    for group in groups:
-        begin = f"with {pair_names(machine, group.pairs)}: " if len(groups) > 1 else ""
-        for text, programs in detection.by_way(machine, group).items():
-            yield f"{begin}{text}: {'; '.join(programs)}"
-
-
-def pair_names(machine: Machine, pairs: List[ways.Pair]) -> str:
-    """Returns the names of the RDMA devices of PAIRS, and of their GPUs if these are not all GPUs
-    with these devices."""
-    devices = list(dict.fromkeys(device for _, device in pairs))
-    gpu_names = list(dict.fromkeys(gpu for gpu, _ in pairs))
-    text = ", ".join(folded(devices))
-    if len(gpu_names) == len(ways.usable_gpus(machine)):
-        return text
-    numbers = gpu_numbers(machine)
-    return f"{text} and GPU {', '.join(folded([str(numbers[name]) for name in gpu_names]))}"
-
-
-def folded(names: List[str]) -> List[str]:
-    """Folds three or more names with consecutive numbers into "FIRST to LAST"."""
-    runs: List[List[str]] = []
-    for name in names:
-        if runs and follows(runs[-1][-1], name):
-            runs[-1].append(name)
-        else:
-            runs.append([name])
-    return [text for run in runs for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else run)]
-
-
-def follows(name: str, other: str) -> bool:
-    """Returns whether OTHER is NAME with the next number."""
-    one, two = (re.match(r"(.*?)(\d+)$", word) for word in (name, other))
-    if not one or not two:
-        return False
-    return one.group(1) == two.group(1) and int(one.group(2)) + 1 == int(two.group(2))
 
 
 def first_to_do(facts: Iterable[Fact]) -> Optional[Fact]:

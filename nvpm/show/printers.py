@@ -7,7 +7,7 @@ import re
 import time
 from typing import Dict, Iterator, List, NamedTuple, Tuple, Union
 
-from ..facts import detection
+from ..facts import outcomes
 from ..facts.fact import BAD, GOOD, NONE, WARN, Fact, to_do
 from ..facts.status import Status
 from ..read import ways
@@ -15,6 +15,7 @@ from ..read.machine import MODULE, module_wanted
 from ..read.pci import gpus
 from . import answer
 from .lines import lines_of
+from .names import folded
 
 # The version of the JSON object, which docs/monitoring.md explains. A change of the object's
 # meaning increases this number.
@@ -126,7 +127,7 @@ def as_json(status: Status) -> Iterator[str]:
     for key, value in head.items():
         yield f"  {quoted(key)}: {quoted(value)},"
     yield f'  "ways": {quoted(ways_of(status))},'
-    yield f'  "programs": {quoted(detection.ways_found(status.machine))},'
+    yield f'  "programs": {quoted(outcomes.ways_found(status.machine))},'
     yield f'  "programs_by_pair": {quoted(programs_of(status))},'
     yield '  "facts": ['
     yield ",\n".join(f"    {quoted(as_object(fact))}" for fact in status.facts)
@@ -147,7 +148,7 @@ def programs_of(status: Status) -> List[Dict[str, object]]:
             "pairs": [{"gpu": gpu, "device": device} for gpu, device in group.pairs],
             "programs": {name: found.way for name, found in group.programs.items()},
         }
-        for group in detection.grouped(status.machine)
+        for group in outcomes.grouped(status.machine)
     ]
 
 
@@ -237,7 +238,7 @@ def marked(facts: List[Fact], verdict: str) -> List[str]:
     chosen = (fact._replace(advice="") for fact in facts if fact.verdict == verdict)
     said = []
     for line in lines_of(chosen):
-        names = ", ".join(answer.folded(line.devices)) if len(line.devices) > 1 else ""
+        names = ", ".join(folded(line.devices)) if len(line.devices) > 1 else ""
         if len(names) > NAMES:
             names = f"{len(line.devices)} devices"
         said.append(f"{line.fact.id}: {line.fact.value}" + (names and f" [{names}]"))

@@ -11,6 +11,7 @@ from ..facts.status import Status
 from ..facts.topology import NODE, PHB, PIX, PXB, SYS
 from . import answer
 from .lines import MANY, Line, lines_of, section_of
+from .names import folded, gpu_numbers
 from .screen import Screen
 
 MARKS = {GOOD: "ok", WARN: " !", BAD: "!!", NONE: "  "}
@@ -71,7 +72,7 @@ class Unknown(Exception):
 def of_devices(status: Status, screen: Screen, wanted: List[str]) -> Iterator[str]:
     """Yields the facts about the WANTED devices, which are names of devices or numbers of GPUs.
     Raises Unknown if the machine lacks one of these devices."""
-    numbers = {str(number): name for name, number in answer.gpu_numbers(status.machine).items()}
+    numbers = {str(number): name for name, number in gpu_numbers(status.machine).items()}
     there = {many[2] for many in map(MANY.match, (fact.section for fact in status.facts)) if many}
     names = {numbers.get(name, name.lower() if ":" in name else name) for name in wanted}
     if names - there:
@@ -139,7 +140,7 @@ class Text:
                 if line.fact.verdict == verdict:
                     section, only = line.section, f" [{line.devices[0]}]" if line.devices else ""
                     if len(line.devices) > 1:
-                        only = f" [{', '.join(answer.folded(line.devices))}]"
+                        only = f" [{', '.join(folded(line.devices))}]"
                     mark = self.mark(verdict)
                     value = f"{section}, {line.fact.name}: {line.fact.value}{only}"
                     yield from self.wrapped(f"  {mark}  ", value, 6)

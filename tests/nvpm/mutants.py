@@ -73,7 +73,7 @@ MUTANTS = [
     ),
     (
         f"{VARIED}[a module whose name begins with that of another]",
-        "facts/detection.py",
+        "facts/outcomes.py",
         'f"^{name} "',
         'f"^{name}"',
     ),
@@ -85,13 +85,13 @@ MUTANTS = [
     ),
     (
         f"{PROGRAMS}[a device that takes no dma-buf, and the open driver]",
-        "facts/detection.py",
+        "facts/outcomes.py",
         "            looks = False\n",
         "            looks = True\n",
     ),
     (
         f"{PROGRAMS}[a device that takes no dma-buf, and the open driver]",
-        "facts/detection.py",
+        "facts/outcomes.py",
         "attempt.gpu_alone and exported(machine)",
         "attempt.gpu_alone",
     ),
@@ -139,9 +139,9 @@ MUTANTS = [
     ),
     (
         f"{VARIED}[one GPU is a virtual machine's: numbers are those of the driver]",
-        "show/answer.py",
+        "show/names.py",
         "enumerate(ways.driven_gpus(machine))",
-        "enumerate(gpus(machine))",
+        "enumerate(ways.gpus(machine))",
     ),
     (
         f"{VARIED}[errors come before warnings, in any section]",

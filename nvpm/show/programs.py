@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The lines of the first screen about programs."""
+
+from typing import Dict, Iterator, List
+
+from ..facts.consumers import BY_ANOTHER_ROW, PROGRAMS
+from ..facts.outcomes import Group, Outcome, grouped, persistent
+from ..read import ways
+from ..read.machine import MODULE, Machine
+from ..read.ways import DMA_BUF
+from .names import folded, gpu_numbers
+
+FIND_NONE = "find no way"
+UNFIT = "cannot use this RDMA device"
+
+
+def program_lines(machine: Machine) -> Iterator[str]:
+    """Yields for each group of pairs a line for each way, with the programs that take this way. The
+    last lines of a group name the programs that find no way, or cannot use the devices."""
+    groups = grouped(machine)
+    for group in groups:
+        begin = f"with {pair_names(machine, group.pairs)}: " if len(groups) > 1 else ""
+        for text, programs in by_way(machine, group).items():
+            yield f"{begin}{text}: {'; '.join(programs)}"
+
+
+def pair_names(machine: Machine, pairs: List[ways.Pair]) -> str:
+    """Returns the names of the RDMA devices of PAIRS, and of their GPUs if these are not all GPUs
+    with these devices."""
+    devices = list(dict.fromkeys(device for _, device in pairs))
+    gpu_names = list(dict.fromkeys(gpu for gpu, _ in pairs))
+    text = ", ".join(folded(devices))
+    if len(gpu_names) == len(ways.usable_gpus(machine)):
+        return text
+    numbers = gpu_numbers(machine)
+    return f"{text} and GPU {', '.join(folded([str(numbers[name]) for name in gpu_names]))}"
+
+
+def by_way(machine: Machine, group: Group) -> Dict[str, List[str]]:
+    """Returns the names of the programs by what they do with the pairs of the group. Only common
+    programs are named, and the others are counted."""
+    named: Dict[str, List[str]] = {}
+    others: Dict[str, int] = {}
+    for program in PROGRAMS:
+        found = group.programs.get(program.name)
+        if not found or (found.unfit and program.why_never in BY_ANOTHER_ROW):
+            continue
+        text = what_it_does(machine, group, found)
+        if program.common:
+            wanted = program.instead if found.unfit and not program.only else found.setting
+            named.setdefault(text, []).append(
+                f"{program.name} ({wanted})" if wanted else program.name
+            )
+        else:
+            others[text] = others.get(text, 0) + 1
+    for text, names in named.items():
+        if text in others:
+            names.append(f"{others[text]} more")
+    # The programs that find a way come first.
+    return {text: named[text] for text in sorted(named, key=[UNFIT, FIND_NONE].count)}
+
+
+def what_it_does(machine: Machine, group: Group, found: Outcome) -> str:
+    if found.unfit:
+        return UNFIT
+    if not found.way:
+        return FIND_NONE
+    revocable = persistent(machine) == "0" and any(
+        MODULE in ways.of_pairs(machine)[pair] for pair in group.pairs
+    )
+    if found.way == DMA_BUF and revocable:
+        return f"use {DMA_BUF}, which nothing revokes"
+    return f"use {found.way}"
