@@ -118,7 +118,7 @@ BY_PLUGIN = "it reaches EFA by the plug-in aws-ofi-nccl"
 BY_PROVIDER = "its provider efa drives EFA"
 BY_ANOTHER_ROW = (BY_PLUGIN, BY_PROVIDER)
 MOONCAKE = "kvcache-ai/Mooncake 3b5a594"
-NEWER_PLUGIN = "of a plug-in from after 2026-05-13"
+NEWER_PLUGIN = "with a plug-in from after 2026-05-13"
 BY_RUN = "with nvpm run PROGRAM"
 
 # The first rows are those of the programs that most people use, because the first screen cuts the
