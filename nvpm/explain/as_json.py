@@ -45,11 +45,10 @@ def log_object(answer: Answer, quoted: Callable[[str], str]) -> Dict[str, object
 
 
 def cause_object(found: Found, answer: Answer, quoted: Callable[[str], str]) -> Dict[str, object]:
-    proof = found.best()
     return {
         "cause": CAUSES[found.cause],
         "says": plain(found.cause.says),
-        "do": plain(proof.to_do()),
+        "do": plain(here.to_do(found, answer.facts)),
         "sure": found.sure(),
         "score": found.score(),
         "nv_peer_mem": found.cause.ours,

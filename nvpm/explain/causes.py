@@ -6,16 +6,19 @@ from .model import Cause
 NO_CLIENT = Cause(
     "no peer-memory module took the memory: neither nv_peer_mem nor nvidia_peermem is loaded, or "
     "the RDMA core has no peer memory",
-    "Load the module: `/etc/init.d/nv_peer_mem start` says why if it fails; then `nvpm selftest`",
-    "module: `state`",
+    "Load the module that the node has: `modprobe nvidia-peermem` (it comes with NVIDIA's driver; "
+    "`modinfo nvidia-peermem` finds it), or `/etc/init.d/nv_peer_mem start` (this package, which "
+    "says why if it fails). `nvpm` on the node says which",
+    "module: `state`; driver: `nvidia_peermem`",
     ours=True,
+    of_node=True,
     tell="`nvpm status` says whether a module serves GPU memory",
     name="no client",
 )
 MARKER = Cause(
     "the program looks for a module named nvidia_peermem, which is not loaded",
-    "Load the module, and the marker: `MARKER=yes` in `/etc/infiniband/nv_peer_mem.conf`, then "
-    "`/etc/init.d/nv_peer_mem restart`",
+    "`modprobe nvidia-peermem`, if the NVIDIA driver brought it; or nv_peer_mem with its marker: "
+    "`MARKER=yes` in `/etc/infiniband/nv_peer_mem.conf`, then `/etc/init.d/nv_peer_mem restart`",
     "detection: `gpu-operator`",
     ours=True,
     name="the marker",
@@ -44,6 +47,15 @@ BAR1 = Cause(
     tell="small buffers can be registered, and large ones cannot; `ulimit -l` is `unlimited`",
     name="BAR1",
 )
+BAR1_LEAK = Cause(
+    "a defect of the NVIDIA driver loses addresses of BAR1 when a part of a reused mapping is "
+    "unmapped, so that less and less of BAR1 can be mapped",
+    "Save `nvidia-smi -q -d MEMORY` (BAR1 in use without a process); then load the driver again or "
+    "reboot, which alone frees the addresses; a driver with the repair "
+    "(open-gpu-kernel-modules#1354)",
+    "GPUs: `BAR1`",
+    name="lost addresses of BAR1",
+)
 MAP_COUNT = Cause(
     "the process has as many mappings as `vm.max_map_count` allows, because each registration "
     "splits mappings",
@@ -67,16 +79,20 @@ VMM = Cause(
     "`cudaMallocAsync`, managed memory, or the address at which gdrcopy has mapped GPU memory "
     "for the CPU",
     "Memory of `cudaMalloc`, by its own address, for buffers that are registered: "
-    "`PYTORCH_CUDA_ALLOC_CONF` without `expandable_segments:True`; or dma-buf",
+    "`PYTORCH_CUDA_ALLOC_CONF` without `expandable_segments:True`; or as dma-buf, by the program "
+    "or by `nvpm run PROGRAM`",
     "use: `failed_not_supported`",
     tell="`nvpm selftest` passes, and only this program fails",
     name="VMM memory",
 )
 SEVERAL_MAPPINGS = Cause(
-    "one registration spans several allocations or VMM mappings, which only dma-buf can register "
-    "in one piece",
-    "Register each allocation by itself; or dma-buf: the open NVIDIA driver and kernel 5.12",
+    "one registration spans several allocations or VMM mappings, which only a dma-buf of the whole "
+    "range can register in one piece",
+    "Register each allocation by itself; or the whole range as dma-buf, by the program or by `nvpm "
+    "run PROGRAM`: the open NVIDIA driver and kernel 5.12; or memory of `cudaMalloc` "
+    "(`PYTORCH_CUDA_ALLOC_CONF` without `expandable_segments:True`)",
     "need: `dma-buf`",
+    tell="small buffers can be registered, and those of several mappings cannot",
     name="several mappings",
 )
 FREED = Cause(
@@ -98,7 +114,57 @@ NO_DMABUF = Cause(
     "driver, kernel 5.12 and a newer RDMA core",
     "need: `dma-buf`",
     ours=True,
+    tell="`nvpm status --all`, section need, says that there is no dma-buf",
     name="no dma-buf",
+)
+FOREIGN_DMABUF = Cause(
+    "the dma-buf is not one of CUDA: memory of Vulkan, OpenGL, a display or a camera (V4L2) has "
+    "an exporter that gives its pages to no other device",
+    "Allocate the buffer with CUDA (`cudaMalloc`, `cuMemCreate`), export that as dma-buf, and "
+    "import it into Vulkan or OpenGL as external memory; or copy",
+    tell="the dma-buf comes from Vulkan, OpenGL or V4L2, and one of `cudaMalloc` is registered",
+    name="dma-buf of another exporter",
+)
+DMABUF_RANGE = Cause(
+    "the registration is longer than the dma-buf, or begins outside of it: the program exported "
+    "one allocation or one VMM mapping, and registers more",
+    "A newer version of the program; else `PYTORCH_CUDA_ALLOC_CONF` without "
+    "`expandable_segments:True`, or export the range that is registered, in whole pages",
+    tell="small buffers can be registered, and those of several mappings cannot",
+    name="range of the dma-buf",
+)
+EXPORT_PAGES = Cause(
+    "the range that is to become a dma-buf is not made of whole pages of the host, or does not "
+    "belong to one allocation. Many arm64 kernels have pages of 64 KiB",
+    "`getconf PAGESIZE` on the node: let buffer and length be multiples of it (64 KiB fits all, 2 "
+    "MiB with VMM memory), or a newer version of the program, which rounds",
+    name="pages of the dma-buf",
+)
+DESCRIPTORS = Cause(
+    "the process has no file descriptors left (`ulimit -n`), and each exported dma-buf is one",
+    "`ls /proc/PID/fd | wc -l` beside `ulimit -n`: raise the limit (`LimitNOFILE=` of the daemon, "
+    "`--ulimit nofile=`), register fewer and larger buffers; if the number grows without end, a "
+    "newer version of the program or library",
+    "access: `open files`",
+    tell="it begins after many registrations; `/proc/PID/fd` has as many entries as `ulimit -n`",
+    name="file descriptors",
+)
+DATA_DIRECT = Cause(
+    "data direct (ConnectX-8 beside Grace) refuses this dma-buf: there, the buffer must begin at "
+    "a whole granule of VMM memory (2 MiB), so that its offset within the dma-buf is 0",
+    "Allocate the buffer with `cuMemCreate`, or at a multiple of 2 MiB, or a newer version of the "
+    "program; without data direct (`--use_data_direct`, `NCCL_IB_DATA_DIRECT=0`, "
+    "`UCX_IB_DIRECT_NIC=n`) an offset is allowed",
+    tell="large buffers can be registered, and small ones of `cudaMalloc` cannot",
+    name="data direct",
+)
+DIRECT_NIC = Cause(
+    "this UCX exports the memory for the NIC that is directly at the GPU (data direct), and "
+    "registers it with another NIC: the direct NIC is down, or UCX chose by the GPU alone",
+    "A newer UCX (ucx#11571), or bring the direct NIC's port up; until then `UCX_IB_DIRECT_NIC=n`",
+    "RDMA devices: `port`",
+    tell="a Grace Blackwell machine, a direct NIC that is down, and `UCX_IB_DIRECT_NIC=n` helps",
+    name="direct NIC of UCX",
 )
 PAIR = Cause(
     "NVIDIA's driver refuses this pair of GPU and NIC, because no path between them is allowed "
@@ -106,6 +172,7 @@ PAIR = Cause(
     "Use a NIC below the same root complex as the GPU; `NVreg_GrdmaPciTopoCheckOverride=1` tries "
     "it nevertheless",
     "distance: `nearest`",
+    tell="`dmesg` has `topology not supported`, and another NIC of the machine is accepted",
     name="refused pair",
 )
 DISTANCE = Cause(
@@ -188,7 +255,8 @@ DEVICE_DENIED = Cause(
 )
 NO_PROVIDER = Cause(
     "rdma-core in the container lacks this NIC's library, or does not fit the host's driver",
-    "Install ibverbs-providers (libmlx5) and libibverbs1, of the version of the host's OFED",
+    "Install libibverbs1 and the NIC's library in the image, as new as the driver of the node: "
+    "ibverbs-providers of the host's OFED for mlx5, the vendor's own for another NIC",
     name="no provider",
 )
 RDMA_OFF = Cause(
@@ -348,14 +416,35 @@ NOT_MLX5 = Cause(
 NIC_REFUSED = Cause(
     "the NIC's firmware refuses the request of its driver or of the program",
     "Driver and firmware that fit each other; the kernel's line with `syndrome` names the request",
+    tell="dmesg has a line of the NIC's driver with `syndrome` or `status`",
     name="the NIC refuses",
 )
 NIC_LIMIT = Cause(
-    "the NIC has no room for more queues, contexts, memory keys or registrations, or none for a "
-    "region of this size (`max_mr_size` of `ibv_devinfo -v`)",
+    "the NIC has no room for more queues, contexts, memory keys or registrations",
     "Fewer processes, queue pairs or registrations for each NIC; newer firmware",
     "use: `registrations`",
     name="limit of the NIC",
+)
+REGION_TOO_LARGE = Cause(
+    "the region is larger than this NIC registers in one piece",
+    "Register the buffer in several smaller pieces, or smaller buffers: `max_mr_size` of "
+    "`ibv_devinfo -v` is the limit of one piece",
+    tell="smaller buffers can be registered; `max_mr_size` of `ibv_devinfo -v` is less",
+    name="size of one region",
+)
+EFA_NO_RC = Cause(
+    "EFA has no reliable connections of verbs, which this program or this build of it asks for",
+    "The program's transport for EFA: Mooncake built with `USE_EFA=ON` and the protocol efa, NIXL "
+    "with the backend LIBFABRIC, NCCL with aws-ofi-nccl; else TCP",
+    name="no RC on EFA",
+)
+EFA_BACKEND = Cause(
+    "NIXL goes by UCX, which does not drive EFA here: data goes by TCP or by an emulation, without "
+    "GPUDirect RDMA and slowly",
+    'Choose NIXL\'s backend LIBFABRIC: vLLM `kv_connector_extra_config` with `"backends": '
+    '["LIBFABRIC"]`, ModelExpress `MX_NIXL_BACKEND=LIBFABRIC`, in a program '
+    '`createBackend("LIBFABRIC")`',
+    name="NIXL's backend on EFA",
 )
 NIC_LOST = Cause(
     "the NIC or its firmware does not answer any more: firmware, power, heat, PCIe, or a defect",
@@ -451,6 +540,15 @@ OTHER_KERNEL = Cause(
     "`uname -r` beside `modinfo -F vermagic`",
     "module: `installed`",
     name="other kernel",
+)
+CANNOT_LOAD_HERE = Cause(
+    "a file of systemd loads this module at each boot, and this node does not have what it needs: "
+    "a GPU, NVIDIA's driver, or an RDMA core with peer memory. Nothing else fails by that",
+    "On a node without a GPU remove the line from `/etc/modules-load.d` (`grep -rl MODULE "
+    "/etc/modules-load.d /usr/lib/modules-load.d /run/modules-load.d`), or give GPU nodes an image "
+    "of their own; with a GPU: load NVIDIA's driver first",
+    "driver: `modules-load.d`",
+    name="module of another node",
 )
 NO_PEERMEM_MODULE = Cause(
     "the NVIDIA driver was installed without nvidia_peermem",
@@ -602,7 +700,7 @@ STORAGE_PEER = Cause(
     "GPUDirect Storage finds no peer memory; local NVMe, NFS and others that work in the kernel "
     "do not need it",
     "For RDMA in user space (WekaFS, Spectrum Scale): load the module, and the marker; or "
-    '`rdma_peer_type: "dmabuf"` in cufile.json',
+    '`rdma_peer_type: "dmabuf"` in cufile.json, or `CUFILE_DMABUF_ENABLE=true`',
     "detection: `gpu-operator`",
     ours=True,
     name="GPUDirect Storage",

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Finds the names of Linux errors in a line: as a name (ENOMEM), in the C library's words (Cannot
-allocate memory), or as a number (errno 12, -12). The table is here, because the log may come from
-another system than the one that nvpm runs on."""
+allocate memory), or as a number (errno 12, -12). Results of CUDA's driver are found by name and
+number. The tables are here, because the log may come from another system than the one that nvpm
+runs on."""
 
 import re
 from typing import FrozenSet, Iterator
@@ -19,6 +20,8 @@ ERRORS = {
     "EEXIST": (17, "File exists"),
     "ENODEV": (19, "No such device"),
     "EINVAL": (22, "Invalid argument"),
+    "ENFILE": (23, "Too many open files in system"),
+    "EMFILE": (24, "Too many open files"),
     "ENOSPC": (28, "No space left on device"),
     "ENOSYS": (38, "Function not implemented"),
     "ENODATA": (61, "No data available"),
@@ -35,8 +38,20 @@ ERRORS = {
     "EKEYREJECTED": (129, "Key was rejected by service"),
     "ENOTSUPP": (524, "Unknown error 524"),
 }
+# Results of CUDA's driver, with the number and the words that stand for each. The words of
+# cuGetErrorString() are left out, because some of them are those of the C library in small letters.
+RESULTS = {
+    "CUDA_ERROR_INVALID_VALUE": (1, "CUDA_ERROR_INVALID_VALUE"),
+    "CUDA_ERROR_OUT_OF_MEMORY": (2, "CUDA_ERROR_OUT_OF_MEMORY"),
+    "CUDA_ERROR_INVALID_CONTEXT": (201, "CUDA_ERROR_INVALID_CONTEXT"),
+    "CUDA_ERROR_OPERATING_SYSTEM": (304, "CUDA_ERROR_OPERATING_SYSTEM"),
+    "CUDA_ERROR_NOT_SUPPORTED": (801, "CUDA_ERROR_NOT_SUPPORTED"),
+}
+# The small numbers are those of Linux.
 BY_NUMBER = {number: name for name, (number, _) in ERRORS.items()}
-BY_WORDS = {words: name for name, (_, words) in ERRORS.items()}
+BY_NUMBER.update({number: name for name, (number, _) in RESULTS.items() if number > 200})
+ERRORS.update(RESULTS)
+BY_WORDS = {words: name for name, (_, words) in ERRORS.items() if name not in RESULTS}
 WORDS = re.compile("|".join(map(re.escape, BY_WORDS)))
 NAMES = re.compile(rf"\b(?:{'|'.join(ERRORS)})\b")
 # A number is an error only behind a word that says so, in parentheses with a minus, or in brackets

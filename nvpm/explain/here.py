@@ -3,7 +3,7 @@
 facts confirm a cause or speak against it, and never add a cause."""
 
 import re
-from typing import Iterable, List, NamedTuple, Set, Tuple
+from typing import Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from ..facts.fact import BAD, GOOD, WARN, Fact
 from .judge import Found, Verdict, ranked
@@ -59,6 +59,17 @@ def is_here(hosts: Set[str], host: str) -> bool:
     """Returns whether a log with these hosts is of this host. The domain of this host does not
     count, and the hosts of a log have none."""
     return bool(host) and host.partition(".")[0] in hosts
+
+
+def to_do(found: Found, facts: Optional[List[Fact]]) -> str:
+    """Returns the advice. If the fact that confirms the cause on this node gives advice, and the
+    cause leaves the advice to the node, this advice counts, because it names only what is installed
+    here."""
+    if facts is not None and found.cause.of_node:
+        for fact in seen(found.cause.status, facts).confirm:
+            if fact.advice:
+                return fact.advice.rstrip(".")
+    return found.best().to_do()
 
 
 def word(found: Found, facts: List[Fact]) -> Tuple[str, bool]:

@@ -3,9 +3,10 @@
 
 A cause is as sure as the surest message that shows it. Each further message and each fact that a
 case needs makes it surer. Causes that other failures can have, such as a peer that is gone, come
-after causes that are as sure. The earliest line decides between equal causes."""
+after causes that are as sure. The earliest line decides between equal causes. A line that only says
+that something is missing never comes before an earlier line that says why."""
 
-from typing import Dict, Iterable, List, NamedTuple
+from typing import Dict, FrozenSet, Iterable, List, NamedTuple
 
 from . import causes as c
 from .conditions import holds_in_log, is_of_line
@@ -19,6 +20,35 @@ MOST_MORE = 2
 # Transfers fail in these ways after something else has failed, on this node or on another one.
 LATE = frozenset({c.NETWORK, c.PEER_NIC, c.FREED, c.OTHER_VERSIONS})
 LATER = 0.75
+# A cause that only says what is missing, and the causes by which it can be missing.
+REASONS: Dict[Cause, FrozenSet[Cause]] = {
+    c.NO_DEVICE: frozenset(
+        {
+            c.NO_PROVIDER,
+            c.DEVICE_DENIED,
+            c.NIC_LOST,
+            c.SIGNATURE,
+            c.MIXED_OFED,
+            c.RDMA_NETNS,
+            c.EFA_VERSIONS,
+        }
+    ),
+    c.NOT_MLX5: frozenset({c.EFA_NO_RC, c.NIC_NAME}),
+}
+# What only NICs of NVIDIA have, and peer memory of the RDMA core, which EFA's driver does not use.
+NOT_ON_EFA = frozenset(
+    {
+        c.DEVX,
+        c.SCATTER,
+        c.UAR,
+        c.PINNED_QUEUES,
+        c.DATA_DIRECT,
+        c.DIRECT_NIC,
+        c.NIC_NAME,
+        c.NO_CLIENT,
+    }
+)
+NVIDIA_NIC = frozenset({"mlx5_nic", "infiniband"})
 
 
 class Proof(NamedTuple):
@@ -42,6 +72,8 @@ class Found:
         self.proofs: List[Proof] = []
         # The facts on this node add this number to the score.
         self.of_node = 0.0
+        # A later line that this cause explains adds this number.
+        self.of_log = 0.0
 
     def best(self) -> Proof:
         """Returns the surest proof. Of several in one line, a message with fewer causes says
@@ -59,7 +91,7 @@ class Found:
         facts = {one for proof in self.proofs for one in proof.case.when if not is_of_line(one)}
         more = min(len(texts) - 1, MOST_MORE) + min(len(facts), MOST_MORE)
         late = LATER if self.cause in LATE else 0.0
-        return self.sure() + ONE_MORE * more - late + self.of_node
+        return self.sure() + ONE_MORE * more - late + self.of_node + self.of_log
 
     def first(self) -> int:
         return min(proof.hit.order for proof in self.proofs)
@@ -105,9 +137,15 @@ class Verdict(NamedTuple):
         ]
 
 
+def of_other_nic(cause: Cause, facts: LogFacts) -> bool:
+    """Returns whether the log's only network is EFA, and the cause is one of other NICs."""
+    return cause in NOT_ON_EFA and "efa" in facts.names and not NVIDIA_NIC & facts.names
+
+
 def holds(case: Case, variant: Variant, facts: LogFacts) -> bool:
     return (
         line_allows(case.when, case.unless, variant)
+        and not of_other_nic(case.cause, facts)
         and all(holds_in_log(one, facts) for one in case.when if not is_of_line(one))
         and not any(holds_in_log(one, facts) for one in case.unless if not is_of_line(one))
     )
@@ -139,7 +177,20 @@ def judged(scan: Scan) -> Verdict:
             for case in cases:
                 proof = Proof(variant, hit, case, case.sure or message.sure)
                 found.setdefault(case.cause, Found(case.cause)).proofs.append(proof)
+    for general, reasons in REASONS.items():
+        if general in found:
+            explain_by(found[general], [one for cause, one in found.items() if cause in reasons])
     return Verdict(ranked(found.values()), follows, aside)
+
+
+def explain_by(general: Found, reasons: Iterable[Found]) -> None:
+    """Puts each of the reasons that stand in the log before the general cause in front of it. The
+    general cause shows that such a reason did harm, so the reason is as sure."""
+    for one in reasons:
+        if one.first() <= general.first():
+            least = general.sure()
+            one.proofs = [proof._replace(sure=max(proof.sure, least)) for proof in one.proofs]
+            one.of_log = max(0.0, general.score() - one.score()) + ONE_MORE
 
 
 def ranked(found: Iterable[Found]) -> List[Found]:

@@ -34,6 +34,9 @@ class Cause(NamedTuple):
     ours: bool = False  # whether loading or setting up nv_peer_mem helps
     tell: str = ""  # what tells this cause from others that print the same message
     name: str = ""  # what the page calls it
+    # Whether the advice of this node's own fact takes the place of `do`, because the fact knows
+    # what is installed here.
+    of_node: bool = False
 
 
 class Case(NamedTuple):

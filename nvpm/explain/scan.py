@@ -150,7 +150,9 @@ class Scan:
         unknown = None
         if bad and len(self.unknown) < MOST_UNKNOWN:
             unknown = self.unknown.setdefault(key, Hit(("", 0), self.lines, text))
-        return Shape(tuple(dict.fromkeys(entries)), facts, bool(RANK.search(text)), unknown)
+        # The order of a set changes from run to run, and decides between equal causes of one line.
+        ordered = tuple(sorted(dict.fromkeys(entries), key=lambda entry: entry.number))
+        return Shape(ordered, facts, bool(RANK.search(text)), unknown)
 
     def count(self, shape: Shape, place: Tuple[str, int], source: Source, text: str) -> None:
         """Counts a line whose shape matters."""

@@ -126,7 +126,10 @@ class Text:
         note = plain(message.note).rstrip(".")
         if note:
             yield from self.sentence(f"{note[0].upper()}{note[1:]}.", 2, INDENT)
-        yield from self.sentence(f"To do: {plain(proof.to_do())}.")
+        yield from self.sentence(f"To do: {self.to_do(found)}.")
+
+    def to_do(self, found: Found) -> str:
+        return plain(here.to_do(found, self.answer.facts))
 
     def one_of_two(self, first: Found, second: Found, sure: str) -> Iterator[str]:
         """Yields two causes that are as likely."""
@@ -135,7 +138,7 @@ class Text:
             yield from self.sentence(f"{start} {plain(found.cause.says)}.", 2)
             yield self.message(proof.variant, proof.hit)
             tell = f" This cause, if {plain(found.cause.tell)}." if found.cause.tell else ""
-            yield from self.sentence(f"To do: {plain(proof.to_do())}.{tell}", 2, INDENT)
+            yield from self.sentence(f"To do: {self.to_do(found)}.{tell}", 2, INDENT)
 
     def repeated(self, found: Found, proof: Proof) -> Iterator[str]:
         """Yields how often the line is in the log, on which nodes, and how many other messages show
@@ -189,10 +192,11 @@ class Text:
         for found in self.answer.verdict.causes[:MOST_SHOWN]:
             tell = f" ({plain(found.cause.tell)})" if found.cause.tell else ""
             yield from self.sentence(f"- {plain(found.cause.says)}{tell}.", 2)
-        proof = self.answer.verdict.causes[0].best()
+        first = self.answer.verdict.causes[0]
+        proof = first.best()
         yield from self.sentence("The line that it is about:", 1)
         yield self.message(proof.variant, proof.hit)
-        yield from self.sentence(f"To do: {plain(proof.to_do())}.")
+        yield from self.sentence(f"To do: {self.to_do(first)}.")
 
     def follows(self) -> Iterator[str]:
         yield from self.sentence(NO_CAUSE)

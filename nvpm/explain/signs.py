@@ -39,8 +39,8 @@ SIGNS = (
     sign(
         "grace",
         "the machine has a Grace processor",
-        "Grace GH GB",
-        r"\bGrace\b|\bG[HB]200\b|\bGB300\b",
+        "Grace GH GB gh gb",
+        r"\bGrace\b|\b[Gg][HhBb]200\b|\b[Gg][Bb]300\b",
     ),
     sign(
         "amd",
@@ -129,6 +129,35 @@ SIGNS = (
         "erdma erdma_ bnxt_re bnxt_re_ bnxt_re_bond ionic ionic_ irdma irdma_ hns_ mana_ qedr",
         # With a number: the modules may be loaded for other NICs of the node.
         r"\b(?:erdma|bnxt_re|bnxt_re_bond|ionic|irdma|hns|mana|qedr)_?\d",
+    ),
+    sign(
+        "mlx5_nic",
+        "a NIC is one of NVIDIA's (mlx5)",
+        "mlx mlx5_ mlx5 rocep ibp",
+        r"\bmlx5_\d|\bmlx5_bond|\b(?:rocep|ibp)\d+s\d",
+    ),
+    sign(
+        "foreign_dmabuf",
+        "the log speaks of memory of Vulkan, OpenGL or V4L2",
+        "Vulkan vulkan VK_ EGL egl OpenGL V4L V4L2 v4l v4l2 VIDIOC_EXPBUF NvKmsKapiMemory gbm_bo "
+        "vkGetMemoryFdKHR VkDeviceMemory eglExportDMABUFImageMESA VK_EXTERNAL_MEMORY_HANDLE_TYPE_"
+        "DMA_BUF_BIT_EXT VK_KHR_external_memory_fd VK_EXT_external_memory_dma_buf",
+        r"(?i:vulkan)|\bVK_|vkGetMemoryFd|\bEGL\b|\begl[A-Z]|OpenGL|(?i:v4l2?)|VIDIOC_EXPBUF",
+        r"NvKmsKapiMemory|\bgbm_bo",
+    ),
+    sign(
+        "data_direct",
+        "the program uses data direct",
+        "Data data DATA_DIRECT useDataDirect direct use_data_direct",
+        r"[Dd]ata[- ][Dd]irect(?! DMA Interface is not)|DATA_DIRECT|use_data_direct",
+        r"useDataDirect ?= ?(?:true|1)",
+    ),
+    sign(
+        "arm64_address",
+        "addresses of the process are those of arm64, as on Grace",
+        "address addr addr= buf dptr",
+        # A process of x86_64 has addresses below 0x800000000000.
+        r"(?<![0-9a-z])0x[89a-f][0-9a-f]{11}(?![0-9a-f])",
     ),
     sign(
         "gdr_mapping",

@@ -15,6 +15,7 @@ REG_MR = (
     Case(c.VMM, ("errno=EFAULT", "gdr_mapping"), sure=FITS),
     Case(c.NO_CLIENT, ("errno=EFAULT",), ("peermem_loaded", "vmm", "gdr_mapping"), sure=FITS),
     Case(c.VMM, ("errno=EFAULT",), sure=POSSIBLE),
+    Case(c.EFA_PEER, ("errno=EFAULT", "efa"), ("mlx5_nic", "infiniband"), FITS),
     Case(c.KERNEL_CMA, ("errno=ENOMEM", "gb10", "kernel>=7.0")),
     Case(c.MEMLOCK, ("errno=ENOMEM", "memlock_limited")),
     Case(c.BAR1, ("errno=ENOMEM", "memlock_unlimited"), sure=FITS),
@@ -26,6 +27,7 @@ REG_MR = (
     Case(c.DEVICE_DENIED, ("errno=EPERM,EACCES",), sure=FITS),
     Case(c.VMM, ("errno=EOPNOTSUPP",), ("amd",), sure=POSSIBLE),
     Case(c.PAIR, ("errno=ENOTSUPP",), sure=FITS),
+    Case(c.DESCRIPTORS, ("errno=EMFILE,ENFILE",)),
     Case(c.NIC_LIMIT, ("errno=EIO", "other_nic"), sure=FITS),
     Case(c.PAIR, ("errno=EIO",), ("other_nic",), POSSIBLE),
 )
@@ -44,22 +46,80 @@ REG_MR_ALONE = (
     Case(c.MEMLOCK, ("gpu",), (KNOWN_ERRORS, "memlock_unlimited"), POSSIBLE),
     Case(c.VMM, ("gpu", "peermem_loaded"), (KNOWN_ERRORS,), POSSIBLE),
 )
-# A dma-buf of GPU memory was registered.
+# A dma-buf of GPU memory was registered. The exporter of the dma-buf can refuse as well as the NIC.
 REG_DMABUF_MR = (
     Case(c.AMD, ("errno=EOPNOTSUPP,EINVAL", "amd")),
-    Case(c.NO_DMABUF, ("errno=EOPNOTSUPP,EPROTONOSUPPORT,ENOSYS,EBADF",), ("amd",)),
+    Case(c.FOREIGN_DMABUF, ("errno=ENOMEM,EINVAL,EOPNOTSUPP,EIO,EREMOTEIO", "foreign_dmabuf")),
+    Case(c.DATA_DIRECT, ("errno=EOPNOTSUPP,EINVAL", "data_direct"), sure=FITS),
+    Case(c.NO_DMABUF, ("errno=EPROTONOSUPPORT,ENOSYS,EBADF",), ("amd",)),
+    Case(
+        c.NO_DMABUF,
+        ("errno=EOPNOTSUPP",),
+        ("amd", "foreign_dmabuf", "data_direct"),
+        sure=FITS,
+    ),
+    Case(c.NO_DMABUF, ("errno=EOPNOTSUPP", "data_direct"), sure=POSSIBLE),
     Case(c.PAIR, ("errno=ENOTSUPP",)),
-    Case(c.PAIR, ("errno=EIO,EREMOTEIO",), sure=FITS),
-    Case(c.NO_DMABUF, ("errno=EINVAL,EFAULT",), ("amd",), sure=FITS),
-    Case(c.MEMLOCK, ("errno=ENOMEM", "memlock_limited"), sure=FITS),
-    Case(c.BAR1, ("errno=ENOMEM",), ("memlock_limited",), sure=FITS),
-    Case(c.MEMLOCK, ("errno=ENOMEM",), ("memlock_unlimited",), sure=POSSIBLE),
+    Case(c.PAIR, ("errno=EIO,EREMOTEIO",), ("foreign_dmabuf",), sure=FITS),
+    # The kernel compares the range with the size of the dma-buf before it asks the device.
+    Case(c.DMABUF_RANGE, ("errno=EINVAL",), ("amd", "foreign_dmabuf", "data_direct"), FITS),
+    Case(c.NO_DMABUF, ("errno=EINVAL",), ("amd", "foreign_dmabuf"), sure=POSSIBLE),
+    Case(c.NO_DMABUF, ("errno=EFAULT",), ("amd",), sure=FITS),
+    Case(c.DESCRIPTORS, ("errno=EMFILE,ENFILE",)),
+    Case(c.MEMLOCK, ("errno=ENOMEM", "memlock_limited"), ("foreign_dmabuf",), FITS),
+    Case(c.BAR1, ("errno=ENOMEM",), ("memlock_limited", "foreign_dmabuf"), FITS),
+    Case(c.MEMLOCK, ("errno=ENOMEM",), ("memlock_unlimited", "foreign_dmabuf"), POSSIBLE),
+)
+# No message says that the dma-buf is one of CUDA.
+OF_ANY_EXPORTER = (
+    Case(
+        c.FOREIGN_DMABUF,
+        ("errno=ENOMEM,EINVAL,EOPNOTSUPP",),
+        ("gpu", "foreign_dmabuf", "amd"),
+        POSSIBLE,
+    ),
+)
+# mlx5's own verb, whose only use is data direct.
+REG_DMABUF_MR_DIRECT = (
+    Case(c.DATA_DIRECT, ("errno=EOPNOTSUPP,EINVAL",), ("foreign_dmabuf",), FITS),
+    *(
+        one
+        for one in REG_DMABUF_MR
+        if one.cause not in (c.DATA_DIRECT, c.DMABUF_RANGE)
+        and not (one.cause == c.NO_DMABUF and "errno=EOPNOTSUPP" in one.when)
+    ),
+    Case(c.NO_DMABUF, ("errno=EOPNOTSUPP",), ("foreign_dmabuf",), POSSIBLE),
+)
+# The range of a dma-buf could not be exported. Programs print the name of CUDA's result, its number
+# or the words of cuGetErrorString().
+KNOWN_RESULTS = (
+    "errno=EMFILE,ENFILE,CUDA_ERROR_INVALID_VALUE,CUDA_ERROR_OUT_OF_MEMORY,"
+    "CUDA_ERROR_INVALID_CONTEXT,CUDA_ERROR_OPERATING_SYSTEM,CUDA_ERROR_NOT_SUPPORTED",
+    "line:invalid argument",
+    "line:OS call failed",
+    "line:operation not supported",
+)
+EXPORT = (
+    Case(c.CUDA_CONTEXT, ("errno=CUDA_ERROR_INVALID_CONTEXT",)),
+    Case(c.NO_DMABUF, ("errno=CUDA_ERROR_NOT_SUPPORTED",)),
+    Case(c.NO_DMABUF, ("line:operation not supported",), ("line:OS call failed",)),
+    Case(c.DESCRIPTORS, ("errno=EMFILE,ENFILE",)),
+    Case(c.DESCRIPTORS, ("errno=CUDA_ERROR_OPERATING_SYSTEM",), sure=FITS),
+    Case(c.DESCRIPTORS, ("line:OS call failed",), sure=FITS),
+    Case(c.BAR1, ("errno=CUDA_ERROR_OUT_OF_MEMORY",), sure=FITS),
+    Case(c.EXPORT_PAGES, ("errno=CUDA_ERROR_INVALID_VALUE",), sure=FITS),
+    Case(c.EXPORT_PAGES, ("line:invalid argument",), sure=FITS),
+    Case(c.NO_DMABUF, (), (*KNOWN_RESULTS, "open_driver"), POSSIBLE),
+    Case(c.EXPORT_PAGES, (), (*KNOWN_RESULTS, "proprietary_driver"), POSSIBLE),
+    Case(c.DESCRIPTORS, (), (*KNOWN_RESULTS, "proprietary_driver", "grace"), POSSIBLE),
 )
 # Queues in host memory were made.
 CREATE = (
+    Case(c.DESCRIPTORS, ("errno=EMFILE,ENFILE",)),
     Case(c.MEMLOCK, ("errno=ENOMEM",), ("memlock_unlimited",)),
     Case(c.NIC_LIMIT, ("errno=ENOMEM", "memlock_unlimited"), sure=FITS),
     Case(c.NIC_LIMIT, ("errno=ENOSPC,EAGAIN,EBUSY",), sure=FITS),
+    Case(c.EFA_NO_RC, ("errno=EOPNOTSUPP,EPROTONOSUPPORT,ENOSYS", "efa"), ("mlx5_nic",), FITS),
     Case(c.DEVX, ("errno=EOPNOTSUPP,EPROTONOSUPPORT,ENOSYS",), ("other_nic",), FITS),
     Case(c.NOT_MLX5, ("errno=EOPNOTSUPP,EPROTONOSUPPORT,ENOSYS,EINVAL", "other_nic"), sure=FITS),
     Case(c.DEVICE_DENIED, ("errno=EPERM,EACCES",), sure=FITS),
@@ -96,9 +156,10 @@ RETRY = (
     Case(c.NETWORK, sure=FITS),
 )
 OPEN_DEVICE = (
+    Case(c.DESCRIPTORS, ("errno=EMFILE,ENFILE",)),
     Case(c.DEVICE_DENIED, ("errno=EPERM,EACCES,ENOENT",)),
     Case(c.NIC_LIMIT, ("errno=ENOMEM",), sure=FITS),
-    Case(c.DEVICE_DENIED, (), ("errno=ENODEV,ENOSYS,ENOMEM",), sure=FITS),
+    Case(c.DEVICE_DENIED, (), ("errno=ENODEV,ENOSYS,ENOMEM,EMFILE,ENFILE",), sure=FITS),
     Case(c.NO_PROVIDER, ("errno=ENOSYS",), sure=FITS),
     Case(c.NO_DEVICE, ("errno=ENODEV",), sure=FITS),
 )
@@ -141,7 +202,30 @@ GENERAL = (
         sure=FITS,
         unless=("line:(host)",),
     ),
-    Message("<ibv_reg_dmabuf_mr|mlx5dv_reg_dmabuf_mr>", RDMA_CORE, REG_DMABUF_MR, sure=FITS),
+    Message(
+        "ibv_reg_dmabuf_mr",
+        RDMA_CORE,
+        REG_DMABUF_MR + OF_ANY_EXPORTER,
+        sure=FITS,
+    ),
+    Message("mlx5dv_reg_dmabuf_mr", RDMA_CORE, REG_DMABUF_MR_DIRECT, sure=FITS),
+    Message(
+        "<cuMemGetHandleForAddressRange|MemGetHandleForAddressRange>",
+        "NVIDIA's CUDA driver: cuda.h; aws/aws-ofi-nccl: src/nccl_ofi_cuda.cpp; torchcomms#2979, "
+        "libfabric#12828",
+        EXPORT,
+        sure=FITS,
+    ),
+    Message(
+        "Too many open files",
+        "the Linux kernel: EMFILE; libfabric#12828",
+        (
+            Case(c.DESCRIPTORS, ("line:dma",), sure=FITS),
+            Case(c.DESCRIPTORS, ("line:ibv",), sure=FITS),
+            Case(c.DESCRIPTORS, ("gpu",), ("line:dma", "line:ibv"), POSSIBLE),
+        ),
+        sure=POSSIBLE,
+    ),
     Message(
         "<fi_mr_reg|fi_mr_regv|fi_mr_regattr>",
         "ofiwg/libfabric: include/rdma/fi_domain.h; pplx-garden#1",

@@ -10,7 +10,7 @@ from nvpm.explain.signs import WORDS_OF_PROGRAMS
 from nvpm.explain.table import Entry
 
 # What stands in a made line for each placeholder.
-VALUES = {"<*>": " some words ", "<n>": "4711", "<w>": "mlx5_3"}
+VALUES = {"<*>": " some words ", "<n>": "4711", "<w>": "rail_3"}
 # A line that shows each fact, and no other fact that a case of the table depends on.
 SHOWING = {
     "geforce": "Product Name : GeForce 3090",
@@ -30,6 +30,10 @@ SHOWING = {
     "many_nodes": "nnodes=2",
     "gid_zero": "GID index : 0",
     "other_nic": "device: erdma_0",
+    "mlx5_nic": "device: mlx5_0",
+    "foreign_dmabuf": "memory of Vulkan",
+    "data_direct": "uses data direct",
+    "arm64_address": "address 0xfcc99fa00000",
     "gdr_mapping": "calls gdr_map",
     "rdma_up": "dev port 1 ==> ens5 (Up)",
     "omni_path": "device: hfi1_0",

@@ -158,6 +158,21 @@ SECTION = Section(
             sure=FITS,
         ),
         Message(
+            "Cannot create sg_table for NvKmsKapiMemory",
+            "NVIDIA/open-gpu-kernel-modules: kernel-open/nvidia-drm/nvidia-drm-gem-nvkms-memory.c; "
+            "open-gpu-kernel-modules#1130",
+            (Case(c.FOREIGN_DMABUF),),
+            note="the exporter is nvidia-drm, as for Vulkan and displays",
+        ),
+        Message(
+            "[NV_ERR_NO_MEMORY]<*>mapping_reuse.c:",
+            "NVIDIA/open-gpu-kernel-modules: src/nvidia/src/kernel/mem_mgr/mapping_reuse.c; "
+            "open-gpu-kernel-modules#1354",
+            (Case(c.BAR1_LEAK),),
+            note="a page fault of the program (`Xid 31`) may follow",
+            sure=FITS,
+        ),
+        Message(
             "dma-buf attach failed: topology",
             "NVIDIA/open-gpu-kernel-modules: kernel-open/nvidia/nv-dmabuf.c; aicr#2439",
             (Case(c.PAIR),),

@@ -15,6 +15,13 @@ WANTED = tuple(
     Case(c.NO_PROVIDER, (fact,), sure=FITS) for fact in ("rdma_wanted", "many_nodes", "perftest")
 )
 
+# A driver of a vendor, beside the kernel's, has a library of the vendor.
+PROVIDER_OF_VENDOR = (
+    "Install the vendor's library (`libbnxt_re` for Broadcom, `libirdma` for Intel, `liberdma` for "
+    "Alibaba) in the image, of the version of the node's driver (`modinfo -F version bnxt_re`), or "
+    "a rdma-core that is as new as that driver; `ibv_devinfo` in the container proves it"
+)
+
 SECTION = Section(
     "mlx5, ib_core, libibverbs, IOMMU",
     "",
@@ -113,8 +120,12 @@ SECTION = Section(
             "does not support the kernel ABI of",
             "linux-rdma/rdma-core: libibverbs/init.c",
             # Programs that need no RDMA print this line as well.
-            (*WANTED, Case(c.NO_PROVIDER)),
-            note="the container's rdma-core is too old or too new for the host's OFED",
+            (
+                Case(c.NO_PROVIDER, ("other_nic",), sure=FITS, do=PROVIDER_OF_VENDOR),
+                *(one._replace(unless=("other_nic",)) for one in WANTED),
+                Case(c.NO_PROVIDER, (), ("other_nic",)),
+            ),
+            note="the container's rdma-core is too old or too new for the node's driver",
             sure=POSSIBLE,
         ),
         Message(
@@ -257,8 +268,10 @@ SECTION = Section(
         Message(
             "erdma<*>Out of mr size",
             "torvalds/linux: drivers/infiniband/hw/erdma/erdma_verbs.c; Mooncake's documentation",
-            (Case(c.NIC_LIMIT),),
+            (Case(c.REGION_TOO_LARGE),),
             note="Alibaba's eRDMA registers 64 GiB at most in one piece",
+            do="Register pieces of less than 64 GiB, and more of them (Mooncake: several segments, "
+            "or a smaller `--mem-fraction-static`)",
         ),
         Message(
             "<smmu|smmu-v3> <w>: event<: F_TRANSLATION| 0x10 received>",

@@ -414,6 +414,7 @@ SECTION = Section(
             "Failed to insert module '<nvidia_peermem|nvidia-peermem|nv_peer_mem|gdrdrv|nvidia>'",
             "systemd/systemd: src/shared/module-util.c",
             (
+                Case(c.CANNOT_LOAD_HERE, ("line:No such device",), ("line:'nvidia'",), FITS),
                 Case(c.SIGNATURE, ("line:Key was rejected",)),
                 Case(c.SIGNATURE, ("line:Required key not available",)),
                 Case(c.OTHER_KERNEL, ("line:Exec format error",)),
@@ -434,9 +435,35 @@ SECTION = Section(
             note="systemd-modules-load prints this line. Dmesg has the reason",
         ),
         Message(
+            "Failed to insert module '<efa_nv_peermem|efa-nv-peermem>'",
+            "systemd/systemd: src/shared/module-util.c; amazon-eks-ami#2737, #2672",
+            (
+                Case(c.SIGNATURE, ("line:Key was rejected",)),
+                Case(c.OTHER_KERNEL, ("line:Exec format error",)),
+                Case(
+                    c.CANNOT_LOAD_HERE,
+                    (),
+                    ("line:Key was rejected", "line:Exec format error"),
+                    FITS,
+                ),
+            ),
+            note="EFA's module for peer memory needs NVIDIA's driver, and kernels with dma-buf do "
+            "without it",
+        ),
+        Message(
+            "Failed to start systemd-modules-load.service",
+            "systemd/systemd: units/systemd-modules-load.service.in",
+            note="one of the modules that the files of `/etc/modules-load.d` name was not loaded",
+            do="`journalctl -b -u systemd-modules-load` names the module, and dmesg the reason",
+            kind=FOLLOWS,
+        ),
+        Message(
             "Failed to find module '<nvidia_peermem|nvidia-peermem>'",
             "systemd/systemd: src/shared/module-util.c",
-            (Case(c.NO_PEERMEM_MODULE),),
+            (
+                Case(c.NO_PEERMEM_MODULE),
+                Case(c.CANNOT_LOAD_HERE, sure=POSSIBLE),
+            ),
             sure=FITS,
         ),
         Message(

@@ -3,16 +3,22 @@
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
-from ..verbs import CREATE, MODIFY_QP, REG_DMABUF_MR, REG_MR, REG_MR_SILENT
+from ..verbs import CREATE, KNOWN_ERRORS, MODIFY_QP, REG_DMABUF_MR, REG_MR, REG_MR_SILENT
 from .libfabric import EFA_REG
 
 # Mooncake's queue pairs pile up, so that ENOMEM is seldom about locked memory there.
 QP_CREATE = (
     Case(c.NIC_LIMIT, ("errno=ENOMEM", "line:rdma_endpoint.cpp"), ("memlock_limited",), FITS),
     Case(c.MAP_COUNT, ("errno=ENOMEM", "line:rdma_endpoint.cpp"), sure=FITS),
-    Case(c.MEMLOCK, ("errno=ENOMEM",), ("memlock_unlimited", "line:rdma_endpoint.cpp")),
+    Case(c.MEMLOCK, ("errno=ENOMEM",), ("memlock_unlimited", "line:rdma_endpoint.cpp"), FITS),
     Case(c.MEMLOCK, ("errno=ENOMEM", "line:rdma_endpoint.cpp", "memlock_limited")),
-    *CREATE[1:],
+    Case(
+        c.MAP_COUNT,
+        ("errno=ENOMEM",),
+        ("memlock_limited", "line:rdma_endpoint.cpp"),
+        POSSIBLE,
+    ),
+    *(one for one in CREATE if one.cause != c.MEMLOCK),
 )
 # Mooncake found no NIC. Nothing is wrong if the job is to use TCP or NVLink.
 NO_RNIC = (
@@ -20,6 +26,8 @@ NO_RNIC = (
     Case(c.NO_DEVICE, ("many_nodes",), sure=FITS),
     Case(c.NO_DEVICE),
 )
+
+ANY_ERROR = (KNOWN_ERRORS, "errno=EAGAIN,EMFILE,ENFILE")
 
 SECTION = Section(
     "Mooncake, sglang, vLLM",
@@ -31,11 +39,30 @@ SECTION = Section(
             "Failed to register memory <n>",
             "kvcache-ai/Mooncake: "
             "mooncake-transfer-engine/src/transport/rdma_transport/rdma_context.cpp; "
-            "Mooncake#351, #281, #1405, #1765, #2511, #3639, sglang#6193",
+            "Mooncake#351, #281, #1405, #1765, #2511, #3538, #3639, sglang#6193",
             REG_MR
             + (
-                Case(c.NO_DMABUF, ("errno=EOPNOTSUPP,EINVAL", "mooncake_dmabuf"), ("vmm",)),
-                Case(c.VMM, ("errno=EINVAL", "vmm"), sure=FITS),
+                Case(c.NO_DMABUF, ("errno=EOPNOTSUPP", "mooncake_dmabuf"), ("vmm",)),
+                Case(c.NO_DMABUF, ("errno=EINVAL", "mooncake_dmabuf"), ("vmm",), POSSIBLE),
+                # Up to 0.3.12, Mooncake exports the mapping at the buffer's beginning alone.
+                Case(
+                    c.DMABUF_RANGE,
+                    ("errno=EINVAL",),
+                    ("geforce", "amd"),
+                    FITS,
+                    do="Mooncake with #3538 (later than 0.3.12), which exports the whole buffer; "
+                    "else `PYTORCH_CUDA_ALLOC_CONF` without `expandable_segments:True`",
+                ),
+                Case(c.VMM, ("errno=EINVAL", "vmm"), ("mooncake_dmabuf",), POSSIBLE),
+                # Mooncake calls ibv_fork_init, with which each registration splits mappings.
+                Case(
+                    c.MAP_COUNT,
+                    ("errno=ENOMEM",),
+                    ("memlock_unlimited", "memlock_limited"),
+                    POSSIBLE,
+                ),
+                Case(c.NO_CLIENT, (), (*ANY_ERROR, "peermem_loaded"), POSSIBLE),
+                Case(c.MEMLOCK, (), (*ANY_ERROR, "memlock_unlimited"), POSSIBLE),
                 Case(
                     c.NIC_LIMIT,
                     ("errno=EAGAIN",),
@@ -44,8 +71,8 @@ SECTION = Section(
                     "Killed programs can leave some, which a reboot frees",
                 ),
             ),
-            note="the error is at the end of the line. A buffer counts toward the limit on "
-            "locked memory once for each NIC",
+            note="the error is at the end of the line; DLSlime prints the line without one. A "
+            "buffer counts toward the limit on locked memory once for each NIC",
         ),
         Message(
             "Mooncake memory registration failed",
@@ -106,6 +133,36 @@ SECTION = Section(
             "mooncake-transfer-engine/src/transport/device/ibgda_device_transport.cpp",
             REG_MR_SILENT,
             note="Mooncake EP always registers with `ibv_reg_mr`, and does not print the error",
+        ),
+        Message(
+            "[EP IBGDA] mlx5dv_devx_umem_reg_ex failed",
+            "kvcache-ai/Mooncake: "
+            "mooncake-transfer-engine/src/transport/device/ibgda_device_transport.cpp",
+            (
+                Case(c.DEVX, ("errno=EOPNOTSUPP,EPROTONOSUPPORT,ENOSYS",)),
+                Case(c.MEMLOCK, ("errno=ENOMEM", "memlock_limited")),
+                Case(c.DEVICE_DENIED, ("errno=EPERM,EACCES",)),
+                Case(c.DESCRIPTORS, ("errno=EMFILE,ENFILE",)),
+                Case(
+                    c.PINNED_QUEUES,
+                    (),
+                    (
+                        "errno=EOPNOTSUPP,EPROTONOSUPPORT,ENOSYS,EPERM,EACCES,EMFILE,ENFILE",
+                        "memlock_limited",
+                    ),
+                    FITS,
+                ),
+            ),
+            note="the queues of the NIC are in GPU memory, which was exported as dma-buf (kernel "
+            "6.1 or later)",
+        ),
+        Message(
+            "Failed to register memory regions, size",
+            "bd-iaas-us/InfiniStore: src/infinistore.cpp; DeepLink-org/DLSlime: csrc/engine/rdma",
+            REG_MR_SILENT,
+            note="InfiniStore and DLSlime register with `ibv_reg_mr` alone, and do not print the "
+            "error",
+            sure=FITS,
         ),
         Message(
             "CUDA DMA-BUF control memory is unavailable",
@@ -513,6 +570,13 @@ SECTION = Section(
             "[RDMA] ibv_reg_dmabuf_mr chunk",
             "uccl-project/uccl: ep/src/rdma.cpp",
             REG_DMABUF_MR,
+        ),
+        Message(
+            "<Cannot get dmabuf fd for|Failed to register dmabuf> memory region<*>falling back to",
+            "nvidia-holoscan/holoscan-sensor-bridge",
+            note="Holoscan's sensor bridge goes on with `ibv_reg_mr`, which needs peer memory",
+            do="If an error follows: `nvpm status` says whether a module serves GPU memory",
+            kind=FINE,
         ),
         Message(
             "gpuMemGetHandleForAddressRange failed",

@@ -5,7 +5,15 @@ from typing import Tuple
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
-from ..verbs import CREATE, MODIFY_QP, OFI_REG, REG_DMABUF_MR, REG_MR, RETRY
+from ..verbs import (
+    CREATE,
+    MODIFY_QP,
+    OFI_REG,
+    REG_DMABUF_MR,
+    REG_DMABUF_MR_DIRECT,
+    REG_MR,
+    RETRY,
+)
 
 
 # NCCL prints what it does not use in each job, also where nothing is wrong. If data goes to other
@@ -384,7 +392,7 @@ SECTION = Section(
         Message(
             "Call to mlx5dv_reg_dmabuf_mr failed with error",
             "Mellanox/nccl-rdma-sharp-plugins: src/ibvwrap.c",
-            REG_DMABUF_MR,
+            REG_DMABUF_MR_DIRECT,
             note="dma-buf by the data-direct path of Grace and ConnectX-8, which this module does "
             "not serve",
         ),
@@ -488,11 +496,12 @@ SECTION = Section(
             "CTRAN-IB: buffer registration failed",
             "meta-pytorch/torchcomms: comms/ctran/backends/ib/CtranIb.cc",
             (
-                *REG_MR,
-                Case(c.NO_DMABUF, ("line:useDmaBuf = true",), sure=POSSIBLE),
-                Case(c.NO_CLIENT, (), ("line:useDmaBuf = true",), POSSIBLE),
+                Case(c.NO_DMABUF, ("line:dmaBufSupport=true",), sure=POSSIBLE),
+                Case(c.NO_CLIENT, (), ("line:dmaBufSupport=true",), POSSIBLE),
             ),
-            note="`dmaBufSupport` in the line says whether torchcomms tried dma-buf or peer memory",
+            note="`dmaBufSupport` in the line says whether torchcomms tried dma-buf or peer "
+            "memory. The error stands in the line before it; the words about error 524 are a hint "
+            "that stands in each such line",
         ),
         Message(
             "spans multiple cuMem allocations",
@@ -911,6 +920,54 @@ SECTION = Section(
             (Case(c.PAIR),),
             note="error 524 of the kernel; the line about `dmaBufSupport` that follows does not "
             "mean this",
+        ),
+        Message(
+            "CTRAN ERROR <*>-> <n> (",
+            "meta-pytorch/torchcomms: comms/ctran/backends/ib/CtranIb.cc",
+            tuple(one for one in REG_MR if one.when != ("errno=ENOTSUPP",)),
+            note="the error of the verb that failed, before the line about `dmaBufSupport`",
+            sure=FITS,
+        ),
+        Message(
+            "Data-Direct mlx5dv_reg_dmabuf_mr failed for NIC",
+            "meta-pytorch/torchcomms: comms/prims/transport/MultiPeerIbTransport.cc; "
+            "torchcomms#3027",
+            REG_DMABUF_MR_DIRECT,
+            sure=FITS,
+        ),
+        Message(
+            "failed to register <send|recv|receive> buffer (<n> bytes) for RDMA",
+            "meta-pytorch/torchcomms: ctranib_bench; torchcomms#2979",
+            note="the line before it has the reason",
+            do="Look for `cuMemGetHandleForAddressRange` or `ibv_reg_` above it",
+            kind=FOLLOWS,
+        ),
+        Message(
+            "cuMemGetHandleForAddressRange failed for VRAM segment",
+            "meta-pytorch/torchcomms: comms/uniflow/transport/rdma",
+            note="Uniflow goes on with `ibv_reg_mr`, which needs peer memory",
+            do="If an error follows: `TORCH_CUDA_EXPANDABLE_SEGMENTS_IPC=1` for expandable "
+            "segments; else `nvpm status` says whether a module serves GPU memory",
+            kind=FINE,
+        ),
+        Message(
+            "cuMemGetHandleForAddressRange failed with flags: <n>, retrying",
+            "aws/aws-ofi-nccl: src/nccl_ofi_cuda.cpp",
+            note="only Grace has the mapping that was asked for first",
+            kind=FINE,
+        ),
+        Message(
+            "CUDA GDR channel is not viable because the nv_peer_mem kernel module isn't active",
+            "pytorch/tensorpipe: tensorpipe/channel/cuda_gdr/context_impl.cc",
+            (
+                Case(c.MARKER, (), ("peermem_loaded",), FITS),
+                Case(c.MEMORY_PEERS, ("peermem_loaded",)),
+            ),
+            note="TensorPipe looks for `/sys/kernel/mm/memory_peers/nv_mem` and `nvidia-peermem`, "
+            "and goes on without GPUDirect RDMA",
+            do="Load nvidia_peermem or nv_peer_mem with an RDMA core that has that directory "
+            "(MLNX_OFED before 24.04); with a newer core TensorPipe does without GPUDirect RDMA",
+            sure=FITS,
         ),
     ),
 )

@@ -19,6 +19,13 @@ SECTION = Section(
     "`UCX_LOG_LEVEL=warn` shows UCX's reason. NIXL's packages contain their own UCX.",
     (
         Message(
+            "Amazon EFA(s) were detected, but the UCX backend was configured",
+            "ai-dynamo/nixl: src/core/nixl_agent.cpp; nixl#909, ray#62339, vllm#41814, "
+            "modelexpress#259",
+            (Case(c.EFA_BACKEND),),
+            note="NIXL prints no other line about it",
+        ),
+        Message(
             "NIXL_ERR_BACKEND",
             "ai-dynamo/nixl: src/bindings/python/nixl_bindings.cpp; nixl#177, #1628, "
             "LMCache#605; vllm-project/vllm#29569",

@@ -202,10 +202,20 @@ SECTION = Section(
             "linux-rdma/perftest: src/cuda_memory.c",
             (
                 Case(c.CUDA_CONTEXT, ("line:error=201",)),
-                Case(c.NO_DMABUF, (), ("line:error=201",)),
+                Case(
+                    c.EXPORT_PAGES,
+                    ("line:error=1",),
+                    ("line:error=10", "line:error=999"),
+                    FITS,
+                    do="`-s` with whole pages of the host (`getconf PAGESIZE`), in multiples of 64 "
+                    "KiB",
+                ),
+                Case(c.DESCRIPTORS, ("line:error=304",), sure=FITS),
+                Case(c.NO_DMABUF, ("line:error=801",)),
+                Case(c.NO_DMABUF, (), ("line:error=201", "line:error=304", "line:error=801"), FITS),
             ),
             note="the driver exports no dma-buf for this memory. 801: not supported; 201: no CUDA "
-            "context",
+            "context; 1: the range is refused; 304: the operating system refused",
             do="Without `--use_cuda_dmabuf` and `--use_cuda_pcie_mapping`, with the module",
         ),
         Message(

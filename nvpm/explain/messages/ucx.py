@@ -88,8 +88,16 @@ SECTION = Section(
         ),
         Message(
             "ibv_reg_dmabuf_mr(address=",
-            "openucx/ucx: src/uct/ib/base/ib_md.c",
-            REG_DMABUF_MR,
+            "openucx/ucx: src/uct/ib/base/ib_md.c, src/ucp/core/ucp_mm.c; ucx#11571, #11584, "
+            "nixl#1605, #1768",
+            (
+                Case(c.DIRECT_NIC, ("errno=ENOTSUPP", "grace"), sure=FITS),
+                Case(c.DIRECT_NIC, ("errno=ENOTSUPP", "arm64_address"), ("grace",), FITS),
+                Case(c.PAIR, ("errno=ENOTSUPP", "grace"), sure=POSSIBLE),
+                Case(c.PAIR, ("errno=ENOTSUPP", "arm64_address"), ("grace",), POSSIBLE),
+                Case(c.PAIR, ("errno=ENOTSUPP",), ("grace", "arm64_address")),
+                *(one for one in REG_DMABUF_MR if one.when != ("errno=ENOTSUPP",)),
+            ),
         ),
         Message(
             "ibv_exp_reg_mr(address=",
