@@ -6,7 +6,7 @@ import os
 import re
 from typing import Dict, Optional
 
-from ..read import regions
+from ..read import dma_buf, regions
 from ..read.machine import STATISTICS, Machine, once
 from ..read.pci import nics
 from ..read.regions import size
@@ -57,6 +57,13 @@ MORE_MAPPINGS = (
     "splits a mapping with each registration: sysctl vm.max_map_count=1048576, or run it without "
     "fork support (RDMAV_FORK_SAFE and IBV_FORK_SAFE unset)."
 )
+# Programs with many connections and dma-bufs have some thousands of open files.
+ENOUGH_FILES = 4096
+MORE_FILES = (
+    "At that number an export fails with CUDA_ERROR_OPERATING_SYSTEM or Too many open files. "
+    "ulimit -n 1048576, or '* - nofile 1048576' in /etc/security/limits.d/rdma.conf; in a service "
+    "LimitNOFILE=1048576, in docker --ulimit nofile=1048576."
+)
 # The number of processes that are judged. A node may have thousands of processes with
 # registrations, but the first of them show what kind of process they are.
 MOST_PROCESSES = 16
@@ -71,6 +78,7 @@ def facts(machine: Machine) -> Facts:
     for daemon in DAEMONS:
         yield memory_lock(machine, daemon)
     yield own_memory_lock(machine)
+    yield open_files(machine)
     yield from holders(machine)
 
 
@@ -111,9 +119,23 @@ def own_memory_lock(machine: Machine) -> Optional[Fact]:
     return warn("access", "memory lock here", value, RAISE_OWN)
 
 
+def open_files(machine: Machine) -> Optional[Fact]:
+    """Returns the limit on open files of this session if dma-buf is a way here. Each exported
+    dma-buf is an open file, which some programs keep open."""
+    limit = limit_of(machine, "/proc/self", "open files")
+    if not limit.isdigit() or int(limit) >= ENOUGH_FILES or not dma_buf.taken_by(machine):
+        return None
+    value = f"{limit} for each process of this session, and each exported dma-buf is one"
+    return info("access", "open files", value, MORE_FILES)
+
+
 def locked_limit(machine: Machine, process: str) -> str:
+    return limit_of(machine, process, "locked memory")
+
+
+def limit_of(machine: Machine, process: str, what: str) -> str:
     limits = machine.all_text(f"{process}/limits")
-    found = re.search(r"^Max locked memory\s+(\d+|unlimited)", limits, re.MULTILINE)
+    found = re.search(rf"^Max {what}\s+(\d+|unlimited)", limits, re.MULTILINE)
     return found[1] if found else ""
 
 
@@ -133,6 +155,10 @@ def holders(machine: Machine) -> Facts:
         if limit.isdigit() and process.bytes * 10 > int(limit) * 9:
             value = f"has registered {size(process.bytes)}, and may lock {size(int(limit))}"
             yield warn("access", f"process {process.number}", value, RAISE_OWN)
+        files, open_now = limit_of(machine, place, "open files"), len(machine.glob(f"{place}/fd/*"))
+        if files.isdigit() and open_now * 10 > int(files) * 9:
+            value = f"has {open_now} open files, and may have {files}"
+            yield warn("access", f"open files of process {process.number}", value, MORE_FILES)
         mappings = machine.read(f"{place}/maps").count(b"\n") if most.isdigit() else 0
         if most.isdigit() and mappings * 10 > int(most) * 9:
             value = f"has {mappings} mappings, and may have {most} (vm.max_map_count)"

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Callable, Dict, Tuple, Union
 
 from ..read.kernel_symbols import peer_memory_in
-from ..read.machine import CALLBACK, MODULE, Machine, modinfo
+from ..read.machine import CALLBACK, MODULE, SERVICE, Machine, modinfo
 from ..read.place import cloud, container, image_based
 from .core_advice import get_core
 
@@ -142,28 +142,45 @@ SAID: Tuple[Tuple[str, Template], ...] = (
     ),
 )
 
+# The source of the package is here, and dkms has not taken it over.
+SOURCE = "dkms install --force nvidia-peer-memory/{source} -k {kernel}"
+
 # Commands by the installer of the module. The installer is a package for one kernel ("kmod"), make,
-# or dkms. For a module that is not installed, "dkms" is used.
+# or dkms, which has the source ("dkms") or not yet ("source"). If nothing of the module is here,
+# the installer is "".
 PACKAGE = (
     "rpmbuild --rebuild --define 'kernel_version {kernel}' nvidia_peer_memory-*.src.rpm, "
     "then rpm -U --replacepkgs the kmod package that it wrote"
 )
 MAKE = "make && make install, in the module's source"
+# The module, or its package, is not here.
+NOWHERE = "install nv_peer_mem, whose source is not here: docs/installing.md"
 DKMS = (
     "dkms build --force nvidia-peer-memory/{version} && "
     "dkms install --force nvidia-peer-memory/{version}"
 )
 BY_INSTALLER = {
-    "rebuild": {"kmod": PACKAGE, "make": MAKE, "dkms": DKMS},
+    "rebuild": {"kmod": PACKAGE, "make": MAKE, "dkms": DKMS, "source": SOURCE, "": NOWHERE},
     # "build" builds the module for a running kernel that has no module. "install" also says why the
     # module is missing.
-    "build": {"kmod": PACKAGE, "make": MAKE, "dkms": "dkms autoinstall -k {kernel}"},
+    "build": {
+        "kmod": PACKAGE,
+        "make": MAKE,
+        "dkms": "dkms autoinstall -k {kernel}",
+        "source": SOURCE,
+        "": NOWHERE,
+    },
     "install": {
         "kmod": "The kmod package is for another kernel. Build one for this: {build}",
         "make": "Build it: {build}",
         "dkms": "Build it: {build}; if that skips the kernel, it says why.",
+        "source": "Build it: {build}",
+        "": "Install nv_peer_mem: docs/installing.md; or NVIDIA's driver again, with its "
+        "nvidia_peermem.",
     },
 }
+
+RELOAD = "modprobe -r nv_peer_mem && modprobe nv_peer_mem"
 
 INSTALLED = ("updates/dkms", "updates", "extra")
 DKMS_FORCED = (
@@ -178,10 +195,11 @@ CUT = (
 # The module, the callback module and the marker are three files, and each file needs its own
 # signature.
 SIGN = (
-    "Sign the modules with a key that this machine trusts: "
+    "{headers}Sign the modules with a key that this machine trusts: "
     "for file in {directory}/nv_peer_mem*.ko; do "
     "/lib/modules/{kernel}/build/scripts/sign-file sha256 KEY CERTIFICATE $file; done"
 )
+GET_HEADERS = "Install the kernel's headers, which have the program sign-file. "
 NO_KEY = (
     "There is no key {key} yet. dkms makes it when it builds a module: {build_again}. "
     "Then: mokutil --import {key}, reboot and confirm."
@@ -208,7 +226,7 @@ IN_IMAGE = (
 )
 BUILD_AGAIN = {
     MODULE: "{rebuild}",
-    "nvidia": "install the NVIDIA driver's dkms package again",
+    "nvidia": "install the NVIDIA driver's package again",
     "": "install the package again that {module} is from",
 }
 
@@ -310,7 +328,15 @@ class Advice:
             return "kmod"
         if self.machine.run("rpm", "-q", "--whatprovides", "nvidia_peer_memory-kmod")[0]:
             return "kmod"
-        return "make" if "/extra/" in self["filename"] else "dkms"
+        if "/extra/" in self["filename"]:
+            return "make"
+        return "source" if self.source() else ""
+
+    def source(self) -> str:
+        """Returns the version of the package's source below /usr/src, which is there before dkms
+        has taken it over."""
+        found = self.machine.glob("/usr/src/nvidia-peer-memory-*/dkms.conf")
+        return os.path.dirname(found[-1]).rpartition("-")[2] if found else ""
 
     def file_of_no_module(self) -> str:
         """Returns the module's file for this kernel, if modinfo cannot read that file."""
@@ -331,6 +357,11 @@ class Advice:
         different."""
         text = self.to_enrol_at_console()
         return self.filled(NO_CONSOLE) + text if cloud(self.machine) else text
+
+    def headers(self) -> str:
+        """Returns how to get the program that signs modules, if it is not here."""
+        there = self.machine.exists(f"/lib/modules/{self.kernel}/build/scripts/sign-file")
+        return "" if there else GET_HEADERS
 
     def enrolled(self) -> bool:
         """Returns whether the firmware or the kernel has the key of this machine."""
@@ -425,6 +456,14 @@ class Advice:
         return NO_RIGHT
 
 
+def service(machine: Machine, action: str) -> str:
+    """Returns the command that starts or restarts the service. A module that `make install` has
+    installed has no service."""
+    if machine.exists(SERVICE):
+        return f"{SERVICE} {action}"
+    return RELOAD if action == "restart" and machine.loaded(MODULE) else "modprobe nv_peer_mem"
+
+
 def of_installed(field: str, advice: Advice) -> str:
     return modinfo(advice.machine).get(field, "")
 
@@ -437,7 +476,10 @@ WORDS: Dict[str, Callable[[Advice], str]] = {
     "filename": partial(of_installed, "filename"),
     "directory": lambda advice: os.path.dirname(advice["filename"]),
     "cut_file": Advice.file_of_no_module,
+    "source": Advice.source,
+    "restart_service": lambda advice: service(advice.machine, "restart"),
     "key": Advice.key,
+    "headers": Advice.headers,
     "to_unlink": Advice.to_unlink,
     "get_core": lambda advice: get_core(advice.machine),
     "image": lambda advice: image_based(advice.machine),

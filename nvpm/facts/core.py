@@ -9,7 +9,7 @@ from ..read import ways
 from ..read.kernel_symbols import peer_memory_in
 from ..read.machine import PARAMETERS, PEERS, SERVICE, STATISTICS, Machine
 from ..read.pci import gpus, nics
-from .advice import Advice
+from .advice import Advice, service
 from .core_advice import get_core, ofed
 from .fact import Fact, Facts, bad, good, info, warn
 
@@ -18,11 +18,11 @@ REVOCABLE = "revocable: a registration ends when its memory is freed"
 
 SET_OLD = (
     "echo 'options nv_peer_mem peerdirect_support=1' >>/etc/modprobe.d/nv_peer_mem.conf && "
-    f"{SERVICE} restart"
+    "{restart_service}"
 )
 SET_NEW = (
     "Remove peerdirect_support=1 from /etc/modprobe.d, or rebuild the module: {rebuild}. "
-    f"Then {SERVICE} restart"
+    "Then {restart_service}"
 )
 
 
@@ -42,7 +42,7 @@ def peer_memory(machine: Machine) -> Fact:
         )
     if machine.loaded("ib_core"):
         value = "no: the one that is loaded does not have it"
-        if not nics(machine) or not gpus(machine):
+        if not nics(machine) or not gpus(machine) or ways.given_away(machine):
             return info("RDMA core", "peer memory", value)
         if ways.dma_buf_serves(machine):
             value = f"{value}; dma-buf serves, but not programs that register a pointer"
@@ -50,7 +50,8 @@ def peer_memory(machine: Machine) -> Fact:
         if ways.served_without_core(machine):
             return info("RDMA core", "peer memory", value)
         return bad("RDMA core", "peer memory", value, get_core(machine))
-    return info("RDMA core", "peer memory", f"not loaded yet; {SERVICE} start loads it")
+    loads = f"; {SERVICE} start loads it" if machine.exists(SERVICE) else ""
+    return info("RDMA core", "peer memory", f"not loaded yet{loads}")
 
 
 def built_for(machine: Machine) -> Optional[Fact]:
@@ -68,7 +69,7 @@ def built_for(machine: Machine) -> Optional[Fact]:
         return good("RDMA core", "built for", core)
     if is_old:
         value = f"{core}: this older core skips the clients"
-        return bad("RDMA core", "built for", value, SET_OLD)
+        return bad("RDMA core", "built for", value, Advice(machine).filled(SET_OLD))
     value = f"{core}, but loaded for MLNX_OFED 4.1 to 5.0"
     return warn("RDMA core", "built for", value, Advice(machine).filled(SET_NEW))
 
@@ -86,4 +87,4 @@ def client_facts(machine: Machine) -> Facts:
             yield good("RDMA core", name, how)
         else:
             value = f"the RDMA core does not list it (ls {PEERS})"
-            yield bad("RDMA core", name, value, f"{SERVICE} restart")
+            yield bad("RDMA core", name, value, service(machine, "restart"))

@@ -11,7 +11,8 @@ from ..read.network import holders, stopped
 from ..read.pci import gpus, nics
 from ..read.peers import asks
 from ..read.place import DRIVER_CONTAINER, container, image_based
-from ..read.products import NO
+from ..read.products import NO, OWN_PEER_MEMORY
+from . import efa
 
 RESTART = "/etc/init.d/openibd restart"
 TAKES_AWAY = (
@@ -44,10 +45,10 @@ OTHER_LOADED = (
     "'blacklist mlx5_ib' >/etc/modprobe.d/inbox-rdma.conf; openibd loads OFED's)."
 )
 NOT_FOR_THIS_KERNEL = (
-    "{ofed} is installed, but not for kernel {kernel}: modinfo finds {file}. Build it for this "
-    "kernel (dkms status; dkms autoinstall -k {kernel}), or install it again with "
+    "{ofed} is installed, but not for kernel {kernel}: modinfo finds {file}. {build} with "
     "--add-kernel-support; then {restart}."
 )
+BY_DKMS = "Build it for this kernel (dkms autoinstall -k {kernel}), or install it again"
 
 
 OPEN_DRIVER = (
@@ -87,6 +88,8 @@ def get_core(machine: Machine) -> str:
         return IN_CONTAINER
     asking = [asks(machine, nic) for nic in nics(machine)]
     if asking and all(one.can == NO for one in asking):
+        if nics(machine)[0].driver() in OWN_PEER_MEMORY:
+            return efa.lacks(machine)[1]
         return NO_OFED.format(why=asking[0].why)
     again = restart(machine)
     if ofed(machine):
@@ -94,7 +97,12 @@ def get_core(machine: Machine) -> str:
         text = OTHER_LOADED
         if file and not OF_OFED.search(file):
             text = NOT_FOR_THIS_KERNEL
-        return text.format(ofed=ofed(machine), restart=again, kernel=machine.kernel, file=file)
+        # OFED's packages for dkms are mlnx-ofed-kernel and others with this beginning.
+        by_dkms = machine.glob("/var/lib/dkms/mlnx-*", "/var/lib/dkms/doca-*")
+        build = BY_DKMS.format(kernel=machine.kernel) if by_dkms else "Install it again"
+        return text.format(
+            ofed=ofed(machine), restart=again, kernel=machine.kernel, file=file, build=build
+        )
     if image_based(machine):
         return IN_IMAGE.format(image=image_based(machine))
     return INSTALL.format(restart=again) + others(machine)

@@ -10,7 +10,7 @@ from ..read.pci import Gpu, Nic, Pci, gpus, nics
 from ..read.peers import asks, own_peer_memory
 from ..read.place import virtual
 from ..read.products import MAY, NO, OWN_PEER_MEMORY, YES
-from . import access, host, kernel, no_device, place, topology
+from . import access, efa, host, kernel, no_device, on_boot, place, topology, vf
 from .driver import flavour
 from .fact import Fact, Facts, bad, good, info, unread, warn
 
@@ -22,6 +22,9 @@ PCI_EXPRESS, RELAXED_ORDERING = 16, 1 << 4
 
 FIND_GPU = (
     "lspci -d 10de: lists NVIDIA's devices; if there are none, check slot, power and firmware."
+)
+WITHOUT_GPU = (
+    "If this node is to have none, systemd-modules-load fails at each boot for that reason alone."
 )
 NOT_ON_PCI = (
     "Register host memory (cudaHostAlloc), which the GPU reaches too; nv_peer_mem serves GPUs on "
@@ -76,10 +79,6 @@ BY_PSM = (
     "Omni-Path reaches GPU memory without verbs: by PSM2 or libfabric's psm2 and opx, with the "
     "hfi1 that Cornelis or Intel built for CUDA (HFI1_GPU, PSM2_CUDA=1). nv_peer_mem is not needed."
 )
-EFA_NEEDS = (
-    "EFA asks NVIDIA's driver itself: with the proprietary one directly, with the open one by the "
-    "module efa_nv_peermem (modprobe efa_nv_peermem), or by dma-buf. nv_peer_mem is not needed."
-)
 LARGE_READS = (
     "Reads are cut small. Until the next reboot: setpci -s {} CAP_EXP+8.w=5000:7000 "
     "allows 4096 bytes; for good, see the firmware's settings."
@@ -109,7 +108,7 @@ def facts(machine: Machine) -> Facts:
     if not gpus(machine) and elsewhere:
         yield bad("GPUs", "number", f"0 on PCI: {elsewhere}", NOT_ON_PCI)
     elif not gpus(machine):
-        yield bad("GPUs", "number", 0, FIND_GPU)
+        yield bad("GPUs", "number", 0, of_none(machine))
     for gpu in gpus(machine):
         yield from gpu_facts(machine, gpu, f"GPU {gpu.name}")
     if not nics(machine):
@@ -122,6 +121,15 @@ def facts(machine: Machine) -> Facts:
         yield from nic_facts(machine, nic, f"RDMA device {nic.name}")
     yield from port_facts(machine)
     yield from access.facts(machine)
+
+
+def of_none(machine: Machine) -> str:
+    """Returns advice for a node without a GPU. If a file names modules for GPUs, and no driver is
+    installed, the image is meant for other nodes as well."""
+    lines = on_boot.without_gpu(machine)
+    if not lines or flavour(machine):
+        return FIND_GPU
+    return f"{WITHOUT_GPU} {on_boot.remove(lines[0])} If it is to have one: {FIND_GPU}"
 
 
 def numa_node(machine: Machine, section: str, pci: Pci) -> Optional[Fact]:
@@ -239,12 +247,13 @@ def nic_facts(machine: Machine, nic: Nic, section: str) -> Facts:
         yield bad(section, "place", value, "Use an RDMA device on PCI.")
         return
     over = f", software over {nic.software}" if nic.software else ""
-    yield info(section, "place", nic.pci.address + over)
+    yield info(section, "place", nic.pci.address + over + vf.text(nic.pci))
+    yield from vf.facts(machine, nic, section)
     yield asks_for_peers(machine, nic, section)
     yield takes_dma_buf(machine, nic, section)
     yield numa_node(machine, section, nic.pci)
     yield iommu(machine, section, nic.pci)
-    if not nic.software:
+    if not nic.software and not vf.is_one(nic.pci):
         yield from settings_facts(machine, section, nic.pci)
 
 
@@ -261,7 +270,8 @@ def asks_for_peers(machine: Machine, nic: Nic, section: str) -> Optional[Fact]:
     useless = asking.can == NO and not any(found for found in ways.of_pairs(machine).values())
     driver, advice = nic.driver(), ONLY_DMA_BUF
     if driver in OWN_PEER_MEMORY and asking.can == NO:
-        value, advice = f"no: {driver} finds no NVIDIA driver that serves it", EFA_NEEDS
+        reason, advice = efa.lacks(machine)
+        value = f"no: {reason}"
     elif driver == "hfi1":
         advice = BY_PSM
     elif nic.software:

@@ -7,18 +7,14 @@ from typing import Dict, Optional
 
 from ..read import ways
 from ..read.doubts import driver_keeps_memory
-from ..read.machine import SERVICE, Machine, modinfo, module_wanted, once, rust
+from ..read.machine import Machine, modinfo, module_wanted, once, rust
+from ..read.modules_load import file_that_loads
 from ..read.pci import gpus
-from .advice import INSTALL_DRIVER, UNLOAD_PEERMEM, Advice
+from . import on_boot, peermem
+from .advice import INSTALL_DRIVER, UNLOAD_PEERMEM, Advice, service
 from .bad_versions import DEFECTS, numbers
 from .fact import Fact, Facts, bad, good, info, judged, warn
 from .security import because, refused
-
-LOADED_ON_BOOT = (
-    "/etc/modules-load.d/*.conf",
-    "/usr/lib/modules-load.d/*.conf",
-    "/etc/modules",
-)
 
 LIBRARIES = (
     "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
@@ -38,6 +34,24 @@ CDMM = (
     "the driver keeps the memory of coherent GPUs to itself (NVreg_CoherentGPUMemoryMode=driver); "
     "nothing was tried with it: docs/choosing.md"
 )
+# The order in which modules have to go before nvidia can.
+USERS = (
+    "nv_peer_mem",
+    "nvidia_peermem",
+    "efa_nv_peermem",
+    "nvidia_fs",
+    "gdrdrv",
+    "nvidia_drm",
+    "nvidia_modeset",
+    "nvidia_uvm",
+)
+PERSISTENCED = "/run/nvidia-persistenced/*.pid"
+BEFORE_UNLOAD = (
+    "Only to load another driver without a reboot: end the programs that use a GPU (fuser -v "
+    "/dev/nvidia*), {stop}then modprobe -r {modules} nvidia."
+)
+HOLDS_BAR1 = "gdrdrv pins GPU memory and uses BAR1, as registrations do"
+ONLY_WAY = "nothing else here serves GPU memory"
 ONLY_ONE = "Remove nvidia-peermem from that file: only one module can serve GPU memory."
 
 
@@ -88,6 +102,8 @@ def facts(machine: Machine) -> Facts:
     yield coherent_mode(machine)
     yield static_bar1(machine)
     yield nvidia_peermem(machine)
+    yield on_boot.fact(machine)
+    yield in_use(machine)
 
 
 def not_loaded(machine: Machine) -> Fact:
@@ -155,13 +171,52 @@ def nvidia_peermem(machine: Machine) -> Fact:
         value = "a name only, for programs that look for it: it belongs to nv_peer_mem"
         return good("driver", "nvidia_peermem", value)
     if not module_wanted(machine):
-        there = "loaded" if machine.loaded("nvidia_peermem") else "not loaded"
-        return info("driver", "nvidia_peermem", there)
+        return unrivalled(machine)
     if machine.loaded("nvidia_peermem"):
         value = "loaded: it serves the same memory, and only one module can"
-        return bad("driver", "nvidia_peermem", value, f"{UNLOAD_PEERMEM} && {SERVICE} restart")
-    for file in machine.glob(*LOADED_ON_BOOT):
-        if re.search("^[ \t]*nvidia[-_]peermem", machine.all_text(file), re.MULTILINE):
-            value = f"not loaded now, but {file} loads it on boot"
-            return warn("driver", "nvidia_peermem", value, ONLY_ONE)
+        advice = f"{UNLOAD_PEERMEM} && {service(machine, 'restart')}"
+        return bad("driver", "nvidia_peermem", value, advice)
+    file = file_that_loads(machine, "nvidia_peermem")
+    if file:
+        value = f"not loaded now, but {file} loads it on boot"
+        return warn("driver", "nvidia_peermem", value, ONLY_ONE)
     return good("driver", "nvidia_peermem", "not loaded, so it does not compete")
+
+
+def unrivalled(machine: Machine) -> Fact:
+    """Judges nvidia_peermem on a node that is not meant to have nv_peer_mem."""
+    if machine.loaded("nvidia_peermem"):
+        return info("driver", "nvidia_peermem", "loaded")
+    if not peermem.on_disk(machine):
+        return info("driver", "nvidia_peermem", "not loaded")
+    value = "not loaded, and installed"
+    if not peermem.fits(machine):
+        value = f"{value} for driver {peermem.on_disk(machine)['version']}, which is not loaded"
+    if peermem.missed(machine):
+        return bad("driver", "nvidia_peermem", f"{value}: {ONLY_WAY}", peermem.LOAD)
+    return info("driver", "nvidia_peermem", value)
+
+
+def in_use(machine: Machine) -> Optional[Fact]:
+    """Returns which modules and which service keep the driver from being unloaded."""
+    if not machine.loaded("nvidia"):
+        return None
+    modules = [name for name in USERS if machine.loaded(name) and holds(machine, name)]
+    service = "nvidia-persistenced" if machine.glob(PERSISTENCED) else ""
+    if not modules and not service:
+        return None
+    value = ", ".join(filter(None, [*modules, service]))
+    if "gdrdrv" in modules:
+        value = f"{value}; {HOLDS_BAR1}"
+    stop = f"systemctl stop {service}, " if service else ""
+    advice = BEFORE_UNLOAD.format(stop=stop, modules=" ".join(modules)).replace("  ", " ")
+    return info("driver", "in use by", value, advice)
+
+
+def holds(machine: Machine, name: str) -> bool:
+    """Returns whether the module uses nvidia, directly or by another of its modules. The marker of
+    nv_peer_mem has the name nvidia_peermem, and goes with nv_peer_mem."""
+    if name == "nvidia_peermem" and machine.exists(ways.MARKER):
+        return False
+    holders = machine.glob("/sys/module/nvidia/holders/*", "/sys/module/nvidia_*/holders/*")
+    return name in {holder.rpartition("/")[2] for holder in holders}

@@ -20,9 +20,11 @@ from ..read.machine import (
     module_wanted,
     rust,
 )
+from ..read.modules_load import file_that_loads
 from ..read.pci import gpus, nics
 from ..read.peers import none_asks
-from .advice import Advice
+from . import peermem
+from .advice import Advice, service
 from .fact import Fact, Facts, bad, good, info, warn
 
 COMPILED = {
@@ -36,7 +38,7 @@ ENABLED = (
 )
 
 OTHER_PACKAGE = (
-    f"{SERVICE} restart; if that loads the same one again, remove the other package: "
+    "{restart_service}; if that loads the same one again, remove the other package: "
     "modinfo nv_peer_mem says which file it is."
 )
 CALLBACK_STAYS = (
@@ -48,6 +50,11 @@ CALLBACK_LEFT = (
     "it needs neither driver nor RDMA core"
 )
 CORRECT = f"Correct it in {CONF}: ONBOOT= or MARKER=, and yes or no."
+NO_SERVICE = f"not loaded: there is no {SERVICE}"
+LOAD_ON_BOOT = (
+    "echo nv_peer_mem >/etc/modules-load.d/nv_peer_mem.conf, or install the package with the "
+    "service: docs/installing.md."
+)
 SET_ONBOOT = "Write ONBOOT=yes into it, or ONBOOT=no if that is meant."
 
 # Reasons for which a machine can do without the module.
@@ -58,7 +65,9 @@ NO_GPU = "this machine has no NVIDIA GPU"
 GIVEN_AWAY = "the GPUs are given to virtual machines, and the module belongs there"
 EXCLUDED = "it serves none of the GPUs here"
 NONE_ASKS = "it serves none of the RDMA devices here"
+PEERMEM_IS_HERE = "nvidia_peermem is installed, and would serve the same programs"
 START = f"{SERVICE} start; if that fails, it says why."
+LOAD = "modprobe nv_peer_mem; if that fails, dmesg | grep nv_peer_mem says why."
 
 
 def facts(machine: Machine) -> Facts:
@@ -89,16 +98,16 @@ def state(machine: Machine) -> Fact:
         version = loaded_version(machine, MODULE)
         if not machine.exists(STATISTICS):
             value = f"loaded, version {version}, and not the one that belongs to this service"
-            return warn("module", "state", value, OTHER_PACKAGE)
+            return warn("module", "state", value, Advice(machine).filled(OTHER_PACKAGE))
         if on_disk not in ("", version):
             value = f"loaded, version {version}; version {on_disk} is installed"
-            return warn("module", "state", value, f"{SERVICE} restart")
+            return warn("module", "state", value, service(machine, "restart"))
         return good("module", "state", f"loaded, version {version}")
     judge, without = of_absence(machine)
     missed = judge is bad or (module_wanted(machine) and bool(gpus(machine)))
     if on_disk:
-        advice = START if missed else ""
-        return judge("module", "state", f"not loaded{without}", advice)
+        advice = START if machine.exists(SERVICE) else LOAD
+        return judge("module", "state", f"not loaded{without}", advice if missed else "")
     value = f"not loaded, and not installed for kernel {machine.kernel}{without}"
     return judge("module", "state", value, Advice(machine)["install"] if missed else "")
 
@@ -116,6 +125,8 @@ def of_absence(machine: Machine) -> Tuple[Callable[..., Fact], str]:
         return info, f"; {NONE_ASKS}"
     if not module_wanted(machine) and ways.peer_memory_by(machine):
         return info, f"; {PEERMEM_SERVES}"
+    if peermem.missed(machine):
+        return info, f"; {PEERMEM_IS_HERE}"
     if not ways.dma_buf_serves(machine):
         if module_wanted(machine) or peer_memory_in(machine) or not machine.loaded("ib_core"):
             return bad, ""
@@ -160,6 +171,11 @@ def unclear(machine: Machine) -> Optional[Fact]:
 
 
 def on_boot(machine: Machine) -> Fact:
+    if not machine.exists(SERVICE):
+        file = file_that_loads(machine, MODULE)
+        if file:
+            return good("module", "on boot", f"loaded, by {file}")
+        return warn("module", "on boot", NO_SERVICE, LOAD_ON_BOOT)
     wanted = configured(machine, "ONBOOT")
     if wanted == "no":
         return info("module", "on boot", f"no: ONBOOT=no in {CONF}")

@@ -56,6 +56,12 @@ HALF = (
     "{card} has its driver {core}, and no RDMA device: {verbs} is {state}. modprobe {verbs}, then "
     "dmesg | grep {verbs}. "
 )
+# Without an OFED, both modules are the kernel's own, and one of them is older than the other.
+TWO_KERNELS = (
+    'If it says "disagrees about version of symbol" or "Unknown symbol", {core} and ib_core are of '
+    "two builds of the kernel: reboot into the newest kernel, and make the initramfs anew "
+    "(update-initramfs -u, or dracut -f)."
+)
 TWO_STACKS = (
     'If it says "disagrees about version of symbol" or "Unknown symbol", {core} and ib_core are of '
     "two stacks, of OFED and of the kernel: {restart}. If udev loads the kernel's own modules "
@@ -144,8 +150,10 @@ def half(machine: Machine, card: Card, verbs: str) -> Fact:
     value = f"0: the card {card.address} has its driver {card.driver}, and {verbs} is {state}"
     if ofed(machine):
         value += f"; {ofed(machine)} is installed"
-    text = HALF + (TWO_STACKS if card.vendor == MELLANOX else BESIDE_OFED)
-    advice = text.format(
+    text = TWO_KERNELS
+    if ofed(machine):
+        text = TWO_STACKS if card.vendor == MELLANOX else BESIDE_OFED
+    advice = (HALF + text).format(
         card=card.address, core=card.driver, verbs=verbs, state=state, restart=restart(machine)
     )
     return bad("RDMA devices", "number", value, advice)

@@ -9,6 +9,7 @@ from ..read.machine import Machine
 from ..read.pci import Gpu, Pci, gpus, nics, number, pci_at
 from ..read.place import container, virtual
 from ..read.root_complex import forwards
+from . import vf
 from .fact import Fact, Facts, good, info, unread, warn
 
 DISTANCES = PIX, PXB, PHB, NODE, SYS = "PIX", "PXB", "PHB", "NODE", "SYS"
@@ -60,7 +61,8 @@ def facts(machine: Machine) -> Facts:
     for gpu in gpus(machine):
         yield link_fact(f"GPU {gpu.name}", gpu.pci, doubt, idles=True)
     for nic in nics(machine):
-        if nic.pci and not nic.software:
+        # A virtual function shows no link of its own.
+        if nic.pci and not nic.software and not vf.is_one(nic.pci):
             yield link_fact(f"RDMA device {nic.name}", nic.pci, doubt)
     yield from bridge_facts(machine, doubt)
 

@@ -16,7 +16,7 @@ FAILURES = {
     "failed_no_memory": (
         "Registrations found no room in the GPU's BAR1, or the kernel no memory. "
         "nvidia-smi -q -d MEMORY shows whether BAR1 is used up: then register less, or at fewer "
-        "devices{bar1}. If it has room, free -h shows the kernel's."
+        "devices{bar1}. {gdrdrv}If it has room, free -h shows the kernel's."
     ),
     "failed_not_supported": (
         "The memory or the device does not support it: dmesg | grep nv_peer_mem says which."
@@ -37,6 +37,8 @@ FAILURES = {
         "from being unloaded."
     ),
 }
+
+GDRDRV = "gdrdrv is loaded, and gdrcopy uses BAR1, too. "
 
 # The NVIDIA driver's answers about a GPU and an RDMA device. The driver is asked when memory of the
 # GPU is first registered with the device.
@@ -102,7 +104,9 @@ def figure(machine: Machine, name: str, count: str) -> Optional[Fact]:
     if not count:
         return None
     if name in FAILURES and count != "0":
-        return warn("use", name, count, FAILURES[name].format(bar1=larger_bar1(machine)))
+        gdrdrv = GDRDRV if machine.loaded("gdrdrv") else ""
+        advice = FAILURES[name].format(bar1=larger_bar1(machine), gdrdrv=gdrdrv)
+        return warn("use", name, count, advice)
     return (good if name.startswith("failed_") else info)("use", name, count)
 
 

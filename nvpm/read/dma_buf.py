@@ -13,6 +13,7 @@ from . import ask
 from .kernel_symbols import dma_buf_drivers, dma_buf_in
 from .machine import Machine, once
 from .pci import Nic, nics
+from .place import without_gpudirect
 
 LIBVERBS = (
     "/usr/lib64/libibverbs.so.1",
@@ -86,6 +87,8 @@ def answers(machine: Machine) -> Dict[str, Answer]:
 def answer(machine: Machine, nic: Nic) -> Answer:
     if nic.software:
         return Answer(False, f"software over {nic.software}")
+    if nic.driver() == "efa" and without_gpudirect(machine):
+        return Answer(False, without_gpudirect(machine))
     said = asked(machine).get(nic.name)
     if said:
         return Answer(said == ask.YES, f"it answers {said}")

@@ -9,6 +9,7 @@ from .dma_buf import VERBS_OF
 from .machine import Machine, once
 from .pairs import pairs
 from .pci import Nic, nics
+from .place import without_gpudirect
 from .products import ASK, MAY, NO, OWN_PEER_MEMORY, YES
 
 
@@ -31,6 +32,8 @@ def asks(machine: Machine, nic: Nic) -> Asks:
     module = VERBS_OF.get(driver, driver)
     if nic.software:
         module = "siw" if nic.name.startswith("siw") else "rdma_rxe"
+    if module in OWN_PEER_MEMORY and without_gpudirect(machine):
+        return Asks(NO, f"{without_gpudirect(machine)}, so its driver {module} asks nobody")
     if module in OWN_PEER_MEMORY:
         return Asks(NO, f"its driver {module} never asks the RDMA core")
     # The kernel marks a module with O if the module does not belong to the kernel.
@@ -46,7 +49,9 @@ def own_peer_memory(machine: Machine, nic: Nic) -> str:
     directly, without the RDMA core and its clients; otherwise an empty string. The EFA driver says
     in the file `p2p` whether it can ask directly."""
     driver = nic.driver()
-    if driver in OWN_PEER_MEMORY and nic.pci and nic.pci.text("p2p").startswith("NVIDIA"):
+    if driver not in OWN_PEER_MEMORY or without_gpudirect(machine):
+        return ""
+    if nic.pci and nic.pci.text("p2p").startswith("NVIDIA"):
         return driver
     return ""
 

@@ -79,6 +79,22 @@ def cloud(machine: Machine) -> str:
     return next((cloud for word, cloud in CLOUDS.items() if word in texts), "")
 
 
+# EC2's instance types with GPUs that give no other device access to GPU memory. The sources are
+# aws/aws-ofi-nccl#547 ("the P-series starting with p4d") and AWS's announcement of G7e, which has
+# it. Instance types that are not listed count as able to.
+WITHOUT_GPUDIRECT = re.compile(r"(?:p[23]\w*|g[2-6]\w*|gr6\w*)\.")
+
+
+@once
+def without_gpudirect(machine: Machine) -> str:
+    """Returns why no RDMA device reaches GPU memory on this instance type of EC2; an empty string
+    for any other machine."""
+    kind = machine.text("/sys/class/dmi/id/product_name")
+    if cloud(machine) == "Amazon EC2" and WITHOUT_GPUDIRECT.match(kind):
+        return f"the instance type {kind} of EC2 has no GPUDirect RDMA"
+    return ""
+
+
 @once
 def confidential(machine: Machine) -> str:
     """Returns the kind of a confidential virtual machine; an empty string for any other machine."""

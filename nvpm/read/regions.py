@@ -24,11 +24,11 @@ LINE = re.compile(
 
 NOT_LOADED = (
     "nv_peer_mem is not loaded: no GPU memory is registered through it. "
-    "To load it: /etc/init.d/nv_peer_mem start"
+    "nvpm says whether this machine needs it, and how to load it."
 )
 TOO_OLD = (
     "the nv_peer_mem that is loaded is older than this command and keeps no list. "
-    "When nobody uses it: /etc/init.d/nv_peer_mem restart"
+    "When nobody uses it: modprobe -r nv_peer_mem && modprobe nv_peer_mem"
 )
 NOT_ROOT = "only root can read who has memory registered. Try: sudo nvpm regions"
 NO_CAPABILITY = (

@@ -15,6 +15,7 @@ Word = str | int
 
 PCI = "/sys/bus/pci/devices"
 STATISTICS = "/sys/module/nv_peer_mem/statistics"
+CONF = "etc/infiniband/nv_peer_mem.conf"
 SWITCH = "pci0000:00/0000:00:01.0/0000:01:00.0"
 
 GOOD = {
@@ -38,6 +39,10 @@ GOOD = {
     "/proc/kallsyms": "0000000000000000 T ib_register_peer_memory_client\t[ib_core]",
     "/sys/module/ib_core/refcnt": "3",
     "/etc/infiniband/nv_peer_mem.conf": "ONBOOT=yes",
+    "/etc/init.d/nv_peer_mem": "#!/bin/sh",
+    "/usr/lib/systemd/system/nv_peer_mem.service": "[Unit]",
+    "/usr/src/nvidia-peer-memory-2.0.0/dkms.conf": "PACKAGE_NAME=nvidia-peer-memory",
+    "/var/lib/dkms/nvidia-peer-memory/2.0.0/source": "",
     "/etc/systemd/system/multi-user.target.wants/nv_peer_mem.service": "[Unit]",
     "/sys/kernel/security/lockdown": "[none] integrity confidentiality",
     "/sys/module/module/parameters/sig_enforce": "N",
@@ -45,6 +50,13 @@ GOOD = {
     "/proc/sys/kernel/hostname": "machine",
     "/proc/sys/kernel/arch": "x86_64",
 }
+# What only the packages of nv_peer_mem install, beside the module and its configuration.
+PACKAGED = (
+    "/etc/init.d/nv_peer_mem",
+    "/usr/lib/systemd/system/nv_peer_mem.service",
+    "/usr/src/nvidia-peer-memory-2.0.0",
+    "/var/lib/dkms/nvidia-peer-memory",
+)
 FIGURES = (
     "reachable_regions bytes registrations revocations failed_no_memory "
     "failed_not_supported failed_freed "
@@ -92,6 +104,7 @@ class Machine:
         word, *rest = line.split()
         if word == "-":
             self.gone(*rest)
+            self.without_packages()
         elif line.endswith("/"):
             self.at(f"{line}x")
         elif line.startswith("/"):
@@ -126,6 +139,12 @@ class Machine:
                 shutil.rmtree(place)
             elif os.path.lexists(place):
                 os.unlink(place)
+
+    def without_packages(self) -> None:
+        """Removes the rest of the packages from a machine that has neither the module nor its
+        configuration any more: such a machine has none of the packages."""
+        if not any((self.root / path).exists() for path in ("modinfo/nv_peer_mem", CONF)):
+            self.gone(*PACKAGED)
 
     def mode(self, mode: str, path: str) -> None:
         self.at(path).chmod(int(mode, 8))

@@ -10,7 +10,8 @@ follow a change or a command on the same line, after `=>`. Changes:
                     newline at its end, with += the text is a further line
     /FILE -> TARGET    makes a symbolic link
     /DIRECTORY/     makes a directory
-    - /FILE...      removes files and directories
+    - /FILE...      removes files and directories; a machine that has neither the file
+                    /modinfo/nv_peer_mem nor the configuration has nothing of the packages
     env NAME=VALUE  sets a variable for the commands
     WORD...         calls a method of Machine
     each A | B      repeats the whole machine for A and for B, which replace each %
@@ -20,6 +21,7 @@ follow a change or a command on the same line, after `=>`. Changes:
 installed files, which is in PATH, as is nvpm. `said MODULE TEXT` asks nvpm for advice, as if
 modprobe had printed TEXT about MODULE. The text after `=>` must be a part of the advice.
 Expectations without a command are about `nvpm status`. All its forms are run, and must agree.
+Each piece of advice is judged, too: its commands must do something on the machine (useful.py).
 Expectations of status:
 
     VERDICT ID,ID...[: VALUE][ -> ADVICE]    these facts exist, with parts of these texts;
@@ -50,6 +52,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import useful
 from installed import SERVICE
 from machine import ALIASES, Machine
 
@@ -267,7 +270,16 @@ class Look:
             if what := self.not_held(line):
                 wrong.append((number, what))
         wrong += [(0, f"{name}: is warn or bad without an expectation") for name in self.not_good()]
+        wrong += [(0, f"does nothing on this machine: {part}") for part in self.useless()]
         return [(number or self.expected[0][0], what) for number, what in wrong]
+
+    def useless(self) -> list[str]:
+        """Returns the parts of all advice that would do nothing on this machine."""
+        advices = [fact.get("advice", "") for fact in self.facts.values()]
+        if self.words and self.words[0] == "advise":
+            advices.append(self.output)
+        root = self.environment["NVPM_SYSROOT"]
+        return [part for advice in advices for part in useful.useless(root, advice)]
 
     def run_command(self) -> None:
         if self.command:
