@@ -38,6 +38,14 @@ served() {
 	equal "$1: registrations of GPU memory" $((before + 4)) "$(peer nv_mem num_alloc_mrs)"
 }
 
+# refused PROGRAM EXPECTED COMMAND...: runs `moved` without the module, and checks that the program
+# prints EXPECTED. A program that waits for a transfer without a registration is ended.
+refused() {
+	timeout -k 5 90 "${@:3}" /lab/cuda/wheels.py moved "$1" 1 </dev/null >/tmp/out 2>&1 || true
+	cat /tmp/out
+	check "$1 without the module: $2" grep -qE "$2" /tmp/out
+}
+
 # detected TEXT UCX NVPM: checks what NIXL's UCX prints about peer memory, and that nvpm status
 # says that NIXL finds the way NVPM.
 detected() {

@@ -9,6 +9,7 @@ killed PROGRAM       kills the target while the initiator writes to it
 """
 
 import ctypes
+import mmap
 import os
 import signal
 import subprocess
@@ -54,15 +55,12 @@ class Mooncake:
     def read(self, peer, ours, theirs):
         return self.engine.transfer_sync_read(peer, ours, theirs, LENGTH) == 0
 
-    def write(self, peer, ours, theirs):
-        """Writes the two halves of the buffer as a batch."""
+    def write(self, peer, ours, theirs, times=1):
+        """Writes the two halves of the buffer as a batch, which may have them several times."""
         half = LENGTH // 2
-        return (
-            self.engine.batch_transfer_sync_write(
-                peer, [ours, ours + half], [theirs, theirs + half], [half, half]
-            )
-            == 0
-        )
+        here, there = [ours, ours + half] * times, [theirs, theirs + half] * times
+        sizes = [half] * len(here)
+        return self.engine.batch_transfer_sync_write(peer, here, there, sizes) == 0
 
 
 class Nixl:
@@ -272,6 +270,13 @@ def moved(name, seed):
     equal("the target ends well", 0, server.exitcode)
 
 
+# The places of the numbers that killed() and its child share: how many writes have begun and ended,
+# when the last one began, and when the target was killed.
+BEGUN, ENDED, WHEN_BEGUN, WHEN_KILLED = range(4)
+# A write of this many buffers takes much longer than the kill of a process.
+LONG = 32
+
+
 def killed(name):
     pipe, server = process(target, name, 1)
     context()
@@ -279,17 +284,26 @@ def killed(name):
     full, _ = buffers(program, 2)
     peer, _, their_empty, _ = pipe.recv()
     check("written before", program.write(peer, full, their_empty))
-    # The child kills the target while the parent writes.
+    shared = (ctypes.c_double * 4).from_buffer(mmap.mmap(-1, mmap.PAGESIZE))
+    # The child kills the target while the parent writes, after a write has ended well.
     if not os.fork():
-        time.sleep(0.3)
+        while not 0 < shared[ENDED] < shared[BEGUN]:
+            time.sleep(0.001)
+        shared[WHEN_KILLED] = time.monotonic()
         os.kill(server.pid, signal.SIGKILL)
         os._exit(0)
-    writes = 1
-    while program.write(peer, full, their_empty):
-        writes += 1
+    while True:
+        shared[WHEN_BEGUN] = time.monotonic()
+        shared[BEGUN] += 1
+        if not program.write(peer, full, their_empty, LONG):
+            break
+        shared[ENDED] += 1
     server.join()
     equal("the target was killed", -signal.SIGKILL, server.exitcode)
-    check(f"a write fails after {writes} that did not", writes > 0)
+    check("a write ended well before the kill", shared[ENDED] > 0)
+    check(
+        "the write that fails had begun before the kill", shared[WHEN_BEGUN] < shared[WHEN_KILLED]
+    )
 
 
 if __name__ == "__main__":
