@@ -410,7 +410,9 @@ class Advice:
         """Returns a text with the file and the line of modprobe's configuration that forbid MODULE.
         Such a line makes modprobe run a program that does nothing in place of loading MODULE."""
         directories = ("/etc", "/run", "/usr/lib", "/lib")
-        forbidding = re.compile(rf"\s*install\s+{re.escape(module)}\s.*(false|true)")
+        # modprobe takes dashes and underscores for the same.
+        name = re.escape(module).replace("_", "[-_]")
+        forbidding = re.compile(rf"\s*install\s+{name}\s.*(false|true)")
         for file in self.machine.glob(*(f"{place}/modprobe.d/*.conf" for place in directories)):
             for line in self.machine.lines(file):
                 if forbidding.match(line):

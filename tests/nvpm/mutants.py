@@ -594,4 +594,73 @@ MUTANTS = [
         'name.lower() if ":" in name else name',
         "name",
     ),
+    (
+        f"{JUDGED}[NVIDIA's own module is installed and not loaded, and nothing of this package is "
+        "here]",
+        "facts/peermem.py",
+        "        and fits(machine)\n",
+        "",
+    ),
+    (
+        f"{JUDGED}[neither module is installed, and the module's source is here without dkms]",
+        "facts/advice.py",
+        'return "source" if self.source() else ""',
+        'return "dkms"',
+    ),
+    (
+        f"{JUDGED}[a module that make has installed has no service]",
+        "facts/module.py",
+        "advice = START if machine.exists(SERVICE) else LOAD",
+        "advice = START",
+    ),
+    (
+        f"{JUDGED}[a module that make has installed has no service]",
+        "read/modules_load.py",
+        "if name in names:",
+        "if file in names:",
+    ),
+    (
+        f"{JUDGED}[EFA with the proprietary driver, on kernels before and after the change, and on "
+        "GPUs of two generations]",
+        "facts/efa.py",
+        "numbers[2] >= CHANGED[series]",
+        "numbers[2] > CHANGED[series]",
+    ),
+    (
+        f"{JUDGED}[a host that gives its GPUs away has nothing to do, and a monitor is quiet]",
+        "facts/core.py",
+        "not gpus(machine) or ways.given_away(machine)",
+        "not gpus(machine)",
+    ),
+    (
+        f"{JUDGED}[virtual functions are judged by what they can show]",
+        "facts/devices.py",
+        "not nic.software and not vf.is_one(nic.pci)",
+        "not nic.software",
+    ),
+    (
+        f"{JUDGED}[the limit on open files, which dma-bufs count toward]",
+        "facts/access.py",
+        "open_now * 10 > int(files) * 9",
+        "open_now * 10 > int(files) * 10",
+    ),
+    (
+        "test_explain_logs.py::test_log[no device, and later a line about a library of another "
+        "one]",
+        "explain/judge.py",
+        "if one.first() <= general.first():",
+        "if True:",
+    ),
+    (
+        "test_explain_logs.py::test_log[a program of verbs on EFA]",
+        "explain/judge.py",
+        "return cause in NOT_ON_EFA and",
+        "return False and",
+    ),
+    (
+        f"{JUDGED}[a failure of the log, on the node that has NVIDIA's own module]",
+        "explain/here.py",
+        "if facts is not None and found.cause.of_node:",
+        "if False:",
+    ),
 ]
