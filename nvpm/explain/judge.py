@@ -20,6 +20,24 @@ MOST_MORE = 2
 # Transfers fail in these ways after something else has failed, on this node or on another one.
 LATE = frozenset({c.NETWORK, c.PEER_NIC, c.FREED, c.OTHER_VERSIONS})
 LATER = 0.75
+# The causes by which no peer-memory module is loaded.
+NOT_LOADED = frozenset(
+    {
+        c.OFED_REPLACED,
+        c.NO_PEER_CORE,
+        c.MIXED_OFED,
+        c.SIGNATURE,
+        c.NOT_ALLOWED,
+        c.OTHER_KERNEL,
+        c.NO_PEERMEM_MODULE,
+        c.NO_NVIDIA,
+        c.DRIVER_REPLACED,
+        c.PEERMEM_DEFECT,
+        c.OLD_NV_PEER_MEM,
+        c.CALLBACK,
+        c.PARAMETER,
+    }
+)
 # A cause that only says what is missing, and the causes by which it can be missing.
 REASONS: Dict[Cause, FrozenSet[Cause]] = {
     c.NO_DEVICE: frozenset(
@@ -34,6 +52,8 @@ REASONS: Dict[Cause, FrozenSet[Cause]] = {
         }
     ),
     c.NOT_MLX5: frozenset({c.EFA_NO_RC, c.NIC_NAME}),
+    c.NO_CLIENT: NOT_LOADED,
+    c.MARKER: NOT_LOADED,
 }
 # What only NICs of NVIDIA have, and peer memory of the RDMA core, which EFA's driver does not use.
 NOT_ON_EFA = frozenset(

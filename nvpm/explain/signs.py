@@ -131,6 +131,12 @@ SIGNS = (
         r"\b(?:erdma|bnxt_re|bnxt_re_bond|ionic|irdma|hns|mana|qedr)_?\d",
     ),
     sign(
+        "erdma",
+        "the NIC is Alibaba's eRDMA",
+        "erdma erdma_ eRDMA",
+        r"\berdma(?:_?\d|\b)|\beRDMA\b",
+    ),
+    sign(
         "mlx5_nic",
         "a NIC is one of NVIDIA's (mlx5)",
         "mlx mlx5_ mlx5 rocep ibp",
@@ -141,9 +147,9 @@ SIGNS = (
         "the log speaks of memory of Vulkan, OpenGL or V4L2",
         "Vulkan vulkan VK_ EGL egl OpenGL V4L V4L2 v4l v4l2 VIDIOC_EXPBUF NvKmsKapiMemory gbm_bo "
         "vkGetMemoryFdKHR VkDeviceMemory eglExportDMABUFImageMESA VK_EXTERNAL_MEMORY_HANDLE_TYPE_"
-        "DMA_BUF_BIT_EXT VK_KHR_external_memory_fd VK_EXT_external_memory_dma_buf",
+        "DMA_BUF_BIT_EXT VK_KHR_external_memory_fd VK_EXT_external_memory_dma_buf NvBufSurface",
         r"(?i:vulkan)|\bVK_|vkGetMemoryFd|\bEGL\b|\begl[A-Z]|OpenGL|(?i:v4l2?)|VIDIOC_EXPBUF",
-        r"NvKmsKapiMemory|\bgbm_bo",
+        r"NvKmsKapiMemory|\bgbm_bo|\bNvBufSurface",
     ),
     sign(
         "data_direct",

@@ -6,6 +6,11 @@ that have no section."""
 from . import causes as c
 from .model import FITS, POSSIBLE, Case, Message
 
+# Alibaba's eRDMA registers 64 GiB at most in one piece.
+ERDMA = (
+    "Register pieces of less than 64 GiB, and more of them (Mooncake: several segments, or a "
+    "smaller `--mem-fraction-static`)"
+)
 # A pointer to GPU memory was registered.
 REG_MR = (
     Case(c.AMD, ("errno=EFAULT,EINVAL,EOPNOTSUPP", "amd")),
@@ -23,6 +28,7 @@ REG_MR = (
     Case(c.MEMLOCK, ("errno=ENOMEM",), ("memlock_unlimited", "var:NCCL_BUFFSIZE"), sure=FITS),
     Case(c.BAR1, ("errno=ENOMEM",), sure=POSSIBLE),
     Case(c.MAP_COUNT, ("errno=ENOMEM", "memlock_unlimited"), sure=POSSIBLE),
+    Case(c.REGION_TOO_LARGE, ("errno=EINVAL,ENOMEM", "erdma"), sure=FITS, do=ERDMA),
     Case(c.NIC_REFUSED, ("errno=EINVAL",), ("geforce", "amd"), sure=POSSIBLE),
     Case(c.DEVICE_DENIED, ("errno=EPERM,EACCES",), sure=FITS),
     Case(c.VMM, ("errno=EOPNOTSUPP",), ("amd",), sure=POSSIBLE),
@@ -185,6 +191,8 @@ OFI_REG = (
     ),
 )
 
+# Words of lines that are about RDMA.
+OF_RDMA = ("dma", "ibv", "uverbs", "UCX", "NCCL", "NET/")
 RDMA_CORE = "linux-rdma/rdma-core: libibverbs/verbs.c"
 # Verbs of any program. A message of a program comes before these.
 GENERAL = (
@@ -220,9 +228,8 @@ GENERAL = (
         "Too many open files",
         "the Linux kernel: EMFILE; libfabric#12828",
         (
-            Case(c.DESCRIPTORS, ("line:dma",), sure=FITS),
-            Case(c.DESCRIPTORS, ("line:ibv",), sure=FITS),
-            Case(c.DESCRIPTORS, ("gpu",), ("line:dma", "line:ibv"), POSSIBLE),
+            *(Case(c.DESCRIPTORS, (f"line:{word}",), sure=FITS) for word in OF_RDMA),
+            Case(c.DESCRIPTORS, ("gpu",), tuple(f"line:{word}" for word in OF_RDMA), POSSIBLE),
         ),
         sure=POSSIBLE,
     ),

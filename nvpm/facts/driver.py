@@ -22,7 +22,8 @@ LIBRARIES = (
     "/usr/lib64/libcuda.so.1",
 )
 UPDATED = (
-    "The driver was updated while it was loaded: reboot. In a container: restart the container, "
+    "The driver was updated while it was loaded: reboot, or unload the old one (nvpm status --all, "
+    "driver, in use by: what has to end before). In a container: restart the container, "
     "which got the library of the driver that was loaded then."
 )
 

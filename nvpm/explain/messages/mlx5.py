@@ -3,7 +3,7 @@
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
-from ..verbs import REG_MR, REM_ACCESS
+from ..verbs import ERDMA, REG_MR, REM_ACCESS
 
 # A refused access of any device: only a line that names a NIC or a GPU matters here.
 REFUSED = (
@@ -270,8 +270,7 @@ SECTION = Section(
             "torvalds/linux: drivers/infiniband/hw/erdma/erdma_verbs.c; Mooncake's documentation",
             (Case(c.REGION_TOO_LARGE),),
             note="Alibaba's eRDMA registers 64 GiB at most in one piece",
-            do="Register pieces of less than 64 GiB, and more of them (Mooncake: several segments, "
-            "or a smaller `--mem-fraction-static`)",
+            do=ERDMA,
         ),
         Message(
             "<smmu|smmu-v3> <w>: event<: F_TRANSLATION| 0x10 received>",

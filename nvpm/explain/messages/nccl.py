@@ -563,7 +563,10 @@ SECTION = Section(
         Message(
             "NET/IB : Unable to open device",
             "NVIDIA/nccl: src/transport/net_ib/init.cc",
-            (Case(c.DEVICE_DENIED),),
+            (
+                Case(c.DEVICE_DENIED, (), ("errno=EMFILE,ENFILE",)),
+                Case(c.DESCRIPTORS, ("errno=EMFILE,ENFILE",)),
+            ),
             note="the library of the NIC (ibverbs-providers) may be missing, too",
             sure=FITS,
         ),
