@@ -109,12 +109,13 @@ NOT_GPU_MEMORY = Cause(
 )
 NO_DMABUF = Cause(
     "dma-buf is not available: the NVIDIA driver, the RDMA core or the device's driver has none",
-    "Load the module and let the program register pointers (`NCCL_DMABUF_ENABLE=0`, "
+    "Load nvidia-peermem or nv_peer_mem, and let the program register pointers "
+    "(`NCCL_DMABUF_ENABLE=0`, "
     "`UCX_CUDA_COPY_DMABUF=no`, Mooncake without `WITH_NVIDIA_PEERMEM=0`); or the open NVIDIA "
     "driver, kernel 5.12 and a newer RDMA core",
     "need: `dma-buf`",
     ours=True,
-    tell="`nvpm status --all`, section need, says that there is no dma-buf",
+    tell="`nvpm status --all` says so",
     name="no dma-buf",
 )
 FOREIGN_DMABUF = Cause(
@@ -484,7 +485,7 @@ NO_NVIDIA = Cause(
 DRIVER_REPLACED = Cause(
     "the NVIDIA driver was updated, and the old one is still loaded, or the module was built for "
     "the old one",
-    "Reboot; then build the module again (`dkms autoinstall`)",
+    "Reboot; if nv_peer_mem is installed here, then build it again (`dkms autoinstall`)",
     "driver: `nvidia`",
     name="driver replaced",
 )

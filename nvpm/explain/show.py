@@ -132,13 +132,17 @@ class Text:
         return plain(here.to_do(found, self.answer.facts))
 
     def one_of_two(self, first: Found, second: Found, sure: str) -> Iterator[str]:
-        """Yields two causes that are as likely."""
+        """Yields two causes that are as likely. If one line shows both, the line is printed once,
+        and there is more room for the advice."""
+        same = first.best().hit is second.best().hit
+        room = MOST_LINES if same else MOST_LINES - 1
         for start, found in ((f"One of two causes ({sure}):", first), ("Or:", second)):
             proof = found.best()
             yield from self.sentence(f"{start} {plain(found.cause.says)}.", 2)
-            yield self.message(proof.variant, proof.hit)
+            if found is first or not same:
+                yield self.message(proof.variant, proof.hit)
             tell = f" This cause, if {plain(found.cause.tell)}." if found.cause.tell else ""
-            yield from self.sentence(f"To do: {self.to_do(found)}.{tell}", 2, INDENT)
+            yield from self.sentence(f"To do: {self.to_do(found)}.{tell}", room, INDENT)
 
     def repeated(self, found: Found, proof: Proof) -> Iterator[str]:
         """Yields how often the line is in the log, on which nodes, and how many other messages show

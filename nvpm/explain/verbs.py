@@ -68,8 +68,15 @@ REG_DMABUF_MR = (
     Case(c.PAIR, ("errno=ENOTSUPP",)),
     Case(c.PAIR, ("errno=EIO,EREMOTEIO",), ("foreign_dmabuf",), sure=FITS),
     # The kernel compares the range with the size of the dma-buf before it asks the device.
-    Case(c.DMABUF_RANGE, ("errno=EINVAL",), ("amd", "foreign_dmabuf", "data_direct"), FITS),
-    Case(c.NO_DMABUF, ("errno=EINVAL",), ("amd", "foreign_dmabuf"), sure=POSSIBLE),
+    # mlx5 answers the same if the device lacks what it needs for dma-buf (UMR).
+    Case(c.DMABUF_RANGE, ("errno=EINVAL", "vmm"), ("amd", "foreign_dmabuf", "data_direct"), FITS),
+    Case(
+        c.DMABUF_RANGE,
+        ("errno=EINVAL",),
+        ("amd", "foreign_dmabuf", "data_direct", "vmm"),
+        FITS,
+    ),
+    Case(c.NO_DMABUF, ("errno=EINVAL",), ("amd", "foreign_dmabuf", "data_direct"), FITS),
     Case(c.NO_DMABUF, ("errno=EFAULT",), ("amd",), sure=FITS),
     Case(c.DESCRIPTORS, ("errno=EMFILE,ENFILE",)),
     Case(c.MEMLOCK, ("errno=ENOMEM", "memlock_limited"), ("foreign_dmabuf",), FITS),
@@ -88,12 +95,7 @@ OF_ANY_EXPORTER = (
 # mlx5's own verb, whose only use is data direct.
 REG_DMABUF_MR_DIRECT = (
     Case(c.DATA_DIRECT, ("errno=EOPNOTSUPP,EINVAL",), ("foreign_dmabuf",), FITS),
-    *(
-        one
-        for one in REG_DMABUF_MR
-        if one.cause not in (c.DATA_DIRECT, c.DMABUF_RANGE)
-        and not (one.cause == c.NO_DMABUF and "errno=EOPNOTSUPP" in one.when)
-    ),
+    *(one for one in REG_DMABUF_MR if "data_direct" not in one.when + one.unless),
     Case(c.NO_DMABUF, ("errno=EOPNOTSUPP",), ("foreign_dmabuf",), POSSIBLE),
 )
 # The range of a dma-buf could not be exported. Programs print the name of CUDA's result, its number
