@@ -38,10 +38,10 @@ served() {
 	equal "$1: registrations of GPU memory" $((before + 4)) "$(peer nv_mem num_alloc_mrs)"
 }
 
-# refused PROGRAM EXPECTED COMMAND...: runs `moved` without the module, and checks that the program
-# prints EXPECTED. A program that waits for a transfer without a registration is ended.
+# refused PROGRAM EXPECTED COMMAND...: lets the program register memory without the module, and checks
+# that the program prints EXPECTED.
 refused() {
-	timeout -k 5 90 "${@:3}" /lab/cuda/wheels.py moved "$1" 1 </dev/null >/tmp/out 2>&1 || true
+	timeout -k 5 90 "${@:3}" /lab/cuda/wheels.py refused "$1" </dev/null >/tmp/out 2>&1 || true
 	cat /tmp/out
 	check "$1 without the module: $2" grep -qE "$2" /tmp/out
 }

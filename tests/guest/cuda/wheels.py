@@ -4,6 +4,7 @@
 moved PROGRAM SEED   reads from the target's buffer and writes into it, and waits while the caller
                      looks for the bytes in the GPU's memory
 started PROGRAM      only starts the program
+refused PROGRAM      tries to register memory, and lets the program print its own message
 registered PROGRAM   registers one buffer, and says by which way
 killed PROGRAM       kills the target while the initiator writes to it
 """
@@ -231,6 +232,11 @@ def target(pipe, name, seed):
 def started(name):
     context()
     PROGRAMS[name]("alone")
+
+
+def refused(name):
+    context()
+    PROGRAMS[name]("alone").register(alloc(LENGTH))
 
 
 def registered(name):

@@ -15,8 +15,8 @@ export UCX_TLS=rc,cuda UCX_MEMTYPE_CACHE=n
 detected "without the module" "not detected" ""
 refused peercache "RuntimeError: peercache: ibv_reg_mr failed" python3.11
 FI_LOG_LEVEL=warn FI_UNIVERSE_SIZE=2 refused libfabric "Unable to register MSG MR" python3
-without "pyverbs' wheel" "Failed to register a MR.* Errno: 14, Bad address" env PYTHONPATH=/lab/cuda \
-	python3.11 -c "from verbs_on_cuda import *; context(); Queue().register(alloc(MIB), MIB)"
+without "pyverbs' wheel" "Failed to register a MR.* Errno: 14, Bad address" \
+	python3.11 -c 'import sys; sys.path.insert(0, "/lab/cuda"); from verbs_on_cuda import *; context(); Queue().register(alloc(MIB), MIB)'
 load_module
 detected "with the module" "detected by checking $PEERS/nv_mem/version" nv_peer_mem
 # Some RDMA cores, and some containers, have no such directory.
