@@ -47,6 +47,10 @@ USERS = (
     "nvidia_uvm",
 )
 PERSISTENCED = "/run/nvidia-persistenced/*.pid"
+UNITS = [
+    f"{directory}/systemd/system/nvidia-persistenced.service"
+    for directory in ("/etc", "/usr/lib", "/lib")
+]
 BEFORE_UNLOAD = (
     "Only to load another driver without a reboot: end the programs that use a GPU (fuser -v "
     "/dev/nvidia*), {stop}then modprobe -r {modules} nvidia."
@@ -209,7 +213,8 @@ def in_use(machine: Machine) -> Optional[Fact]:
     value = ", ".join(filter(None, [*modules, service]))
     if "gdrdrv" in modules:
         value = f"{value}; {HOLDS_BAR1}"
-    stop = f"systemctl stop {service}, " if service else ""
+    how = "systemctl stop" if machine.glob(*UNITS) else "end"
+    stop = f"{how} {service}, " if service else ""
     advice = BEFORE_UNLOAD.format(stop=stop, modules=" ".join(modules)).replace("  ", " ")
     return info("driver", "in use by", value, advice)
 
