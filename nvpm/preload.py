@@ -11,7 +11,7 @@ from typing import Dict, List, NamedTuple, NoReturn
 from . import VERSION, program
 from .facts import need
 from .read import reader, ways
-from .read.machine import Machine
+from .read.machine import PARAMETERS, Machine
 from .read.ways import DMA_BUF
 from .trust import distrusted
 
@@ -43,10 +43,20 @@ class Decision(NamedTuple):
 
 def decision(machine: Machine) -> Decision:
     """Decides whether to preload the library. The library helps if some pair of a GPU and an RDMA
-    device has dma-buf, and nothing serves ibv_reg_mr there."""
-    if any(found == [DMA_BUF] for found in ways.of_pairs(machine).values()):
-        return Decision(True)
+    device has dma-buf: nothing serves ibv_reg_mr there, or what serves it refuses some memory that
+    the driver exports as a dma-buf. Where all pairs are served, and the module revokes
+    registrations, the library is left out, because nothing revokes a dma-buf."""
+    found = ways.of_pairs(machine).values()
     served = " and ".join(ways.pointer_ways(machine))
+    revokes = machine.text(PARAMETERS + "persistent_api_support") == "0"
+    if any(pair == [DMA_BUF] for pair in found) or (
+        not revokes and ways.there_are(machine, DMA_BUF)
+    ):
+        return Decision(True)
+    if served and revokes:
+        return Decision(
+            False, f"{served} revokes registrations, and nothing revokes a dma-buf", True
+        )
     if served:
         return Decision(False, f"not needed here: {served} serves ibv_reg_mr of GPU memory", True)
     lacks = need.dma_buf_lacks(machine)

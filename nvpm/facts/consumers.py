@@ -8,7 +8,7 @@ programs_page.py, and add a machine to tests/nvpm/programs_by_pair."""
 
 from typing import NamedTuple, Tuple
 
-from ..read.machine import CONF, PEERS, SERVICE
+from ..read.machine import PEERS
 from ..read.ways import DMA_BUF
 
 # The way of ibv_reg_mr(), which nv_peer_mem, nvidia_peermem, or the device's own driver serves.
@@ -400,12 +400,4 @@ PROGRAMS = (
         ran="examples",
         common=True,
     ),
-)
-
-NO_MARKER = (
-    f"{SERVICE} restart: it says why the module nvidia_peermem, which MARKER=yes asks for, "
-    "is not there."
-)
-SET_MARKER = (
-    f"Set MARKER=yes in {CONF}, then {SERVICE} restart: that adds a module named nvidia_peermem."
 )

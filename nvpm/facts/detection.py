@@ -6,15 +6,13 @@ from typing import Dict, Iterator, List, Optional
 
 from ..read import ways
 from ..read.conf import configured
-from ..read.machine import MODULE, Machine
+from ..read.machine import CONF, MODULE, SERVICE, Machine
 from ..read.ways import DMA_BUF, PEERMEM, Pair
 from .consumers import (
     FAILS,
     MARKED,
-    NO_MARKER,
     OTHER_NAME,
     PROGRAMS,
-    SET_MARKER,
     Program,
 )
 from .fact import Fact, Facts, good, info, warn
@@ -22,6 +20,17 @@ from .outcomes import BAD_NAME, GPU_ALONE, Outcome, outcomes, persistent, signs_
 
 RENAME = (
     "rdma dev set DEVICE name roce0 gives it such a name (libfabric 2.1 and older know only mlx)."
+)
+NO_MARKER = (
+    f"{SERVICE} restart: it says why the module nvidia_peermem, which MARKER=yes asks for, "
+    "is not there."
+)
+SET_MARKER = (
+    f"Set MARKER=yes in {CONF}, then {SERVICE} restart: that adds a module named nvidia_peermem."
+)
+NO_SERVICE = (
+    "modprobe nv_peer_mem_marker adds a module named nvidia_peermem; at boot: "
+    "echo nv_peer_mem_marker >/etc/modules-load.d/nv_peer_mem_marker.conf"
 )
 REVOKES_NOTHING = (
     "persistent_api_support=0 does nothing for these, which take dma-buf before {module}: {names}"
@@ -112,8 +121,13 @@ def marker(machine: Machine) -> Optional[Fact]:
     if not blind:
         return None
     value = f"no module is called nvidia_peermem, for which these look: {'; '.join(blind)}"
-    asked = configured(machine, "MARKER") == "yes"
-    return warn("detection", "marker", value, NO_MARKER if asked else SET_MARKER)
+    return warn("detection", "marker", value, to_get_marker(machine))
+
+
+def to_get_marker(machine: Machine) -> str:
+    if not machine.exists(SERVICE):
+        return NO_SERVICE
+    return NO_MARKER if configured(machine, "MARKER") == "yes" else SET_MARKER
 
 
 def misses_marker(machine: Machine, program: Program) -> bool:

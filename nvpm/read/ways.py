@@ -177,7 +177,7 @@ def in_the_way(machine: Machine) -> str:
     if peer_memory_by(machine):
         return "no RDMA device reaches the memory of a GPU"
     if peer_memory_in(machine):
-        return f"{MODULE} is not loaded, and there is no dma-buf"
+        return f"neither {MODULE} nor {PEERMEM} is loaded, and there is no dma-buf"
     return "the RDMA core has no peer memory, and there is no dma-buf"
 
 
