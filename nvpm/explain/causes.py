@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The causes of failures, each of which stands only here. Messages refer to them."""
 
+from ..facts.consumers import CUFILE_DMA_BUF, MOONCAKE_DMA_BUF, NCCL_SKIP, UCX_SKIP
 from .model import Cause
 
 NO_CLIENT = Cause(
@@ -110,9 +111,8 @@ NOT_GPU_MEMORY = Cause(
 NO_DMABUF = Cause(
     "dma-buf is not available: the NVIDIA driver, the RDMA core or the device's driver has none",
     "Load nvidia-peermem or nv_peer_mem, and let the program register pointers "
-    "(`NCCL_DMABUF_ENABLE=0`, "
-    "`UCX_CUDA_COPY_DMABUF=no`, Mooncake without `WITH_NVIDIA_PEERMEM=0`); or the open NVIDIA "
-    "driver, kernel 5.12 and a newer RDMA core",
+    f"(`{NCCL_SKIP}`, `{UCX_SKIP}`, Mooncake without `{MOONCAKE_DMA_BUF}`; docs/choosing.md has "
+    "others); or the open NVIDIA driver, kernel 5.12 and a newer RDMA core",
     "need: `dma-buf`",
     ours=True,
     tell="`nvpm status --all` says so",
@@ -701,7 +701,7 @@ STORAGE_PEER = Cause(
     "GPUDirect Storage finds no peer memory; local NVMe, NFS and others that work in the kernel "
     "do not need it",
     "For RDMA in user space (WekaFS, Spectrum Scale): load the module, and the marker; or "
-    '`rdma_peer_type: "dmabuf"` in cufile.json, or `CUFILE_DMABUF_ENABLE=true`',
+    f'`rdma_peer_type: "dmabuf"` in cufile.json, or `{CUFILE_DMA_BUF}`',
     "detection: `gpu-operator`",
     ours=True,
     name="GPUDirect Storage",

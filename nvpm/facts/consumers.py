@@ -117,6 +117,8 @@ NCCL_SKIP = "NCCL_DMABUF_ENABLE=0"
 BY_PLUGIN = "it reaches EFA by the plug-in aws-ofi-nccl"
 BY_PROVIDER = "its provider efa drives EFA"
 BY_ANOTHER_ROW = (BY_PLUGIN, BY_PROVIDER)
+MOONCAKE_DMA_BUF = "WITH_NVIDIA_PEERMEM=0"
+CUFILE_DMA_BUF = "CUFILE_DMABUF_ENABLE=TRUE"
 MOONCAKE = "kvcache-ai/Mooncake 3b5a594"
 NEWER_PLUGIN = "with a plug-in from after 2026-05-13"
 BY_RUN = "with nvpm run PROGRAM"
@@ -203,7 +205,7 @@ PROGRAMS = (
     ),
     Program(
         "Mooncake",
-        (pointer(), dma_buf(setting="with WITH_NVIDIA_PEERMEM=0")),
+        (pointer(), dma_buf(setting=f"with {MOONCAKE_DMA_BUF}")),
         f"{MOONCAKE}: mooncake-common/src/environ.cpp, "
         "mooncake-transfer-engine/src/transport/rdma_transport/rdma_context.cpp",
         instead="build it with USE_EFA=ON",
@@ -301,7 +303,7 @@ PROGRAMS = (
     ),
     Program(
         "cuFile, RDMA in user space",
-        (pointer(LOADED), dma_buf(setting="with CUFILE_DMABUF_ENABLE=TRUE")),
+        (pointer(LOADED), dma_buf(setting=f"with {CUFILE_DMA_BUF}")),
         "no public source; NVIDIA, cuObject, RDMA peer memory configuration; its own words "
         "(messages.md)",
         without=HOST,

@@ -23,9 +23,7 @@ SOURCE = re.compile(
 def test_row(program: Program) -> None:
     assert SOURCE.search(program.source), program.source
     assert not (program.only and set(program.never) & set(program.only))
-    run = (
-        f"tests/{program.ran}" if "/" in program.ran else f"tests/guest/scenarios/{program.ran}.sh"
-    )
+    run = program.ran if "/" in program.ran else f"guest/scenarios/{program.ran}.sh"
     assert not program.ran or (TOP / "tests" / run).is_file()
     # A setting to skip dma-buf makes sense only if the program takes dma-buf by itself.
     by_itself = any(one.way == DMA_BUF and not one.setting for one in program.tries)
