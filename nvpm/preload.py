@@ -43,9 +43,9 @@ class Decision(NamedTuple):
 
 def decision(machine: Machine) -> Decision:
     """Decides whether to preload the library. The library helps if some pair of a GPU and an RDMA
-    device has dma-buf: nothing serves ibv_reg_mr there, or what serves it refuses some memory that
-    the driver exports as a dma-buf. Where all pairs are served, and the module revokes
-    registrations, the library is left out, because nothing revokes a dma-buf."""
+    device has dma-buf. Perhaps no module serves ibv_reg_mr there; a module that serves it refuses
+    some memory, and the driver exports this memory as a dma-buf. If the module serves all pairs and
+    revokes registrations, the library is left out, because nothing revokes a dma-buf."""
     found = ways.of_pairs(machine).values()
     served = " and ".join(ways.pointer_ways(machine))
     revokes = machine.text(PARAMETERS + "persistent_api_support") == "0"

@@ -55,7 +55,7 @@ REASONS: Dict[Cause, FrozenSet[Cause]] = {
     c.NO_CLIENT: NOT_LOADED,
     c.MARKER: NOT_LOADED,
 }
-# What only NICs of NVIDIA have, and peer memory of the RDMA core, which EFA's driver does not use.
+# Only NVIDIA's NICs have these, and EFA's driver does not use the RDMA core's peer memory.
 NOT_ON_EFA = frozenset(
     {
         c.DEVX,

@@ -193,7 +193,7 @@ OFI_REG = (
     ),
 )
 
-# Words of lines that are about RDMA.
+# These words are in lines about RDMA.
 OF_RDMA = ("dma", "ibv", "uverbs", "UCX", "NCCL", "NET/")
 RDMA_CORE = "linux-rdma/rdma-core: libibverbs/verbs.c"
 # Verbs of any program. A message of a program comes before these.

@@ -36,7 +36,7 @@ NO_RC = "EFA has no reliable connections"
 # The numbers of EFA's first three generations.
 EFA_1_TO_3 = ("0xefa0", "0xefa1", "0xefa2")
 
-# What follows if a registration is refused: the program tries its next way, or gives up.
+# The program tries its next way after a refused registration, or gives up.
 NEXT, GIVES_UP = "tries the next way", "gives up"
 
 # How a program ends if it finds no way.
@@ -45,7 +45,7 @@ HOST = "moves the data through host memory, without an error"
 
 
 class Try(NamedTuple):
-    """One way that a program tries."""
+    """A way that a program tries, and its conditions."""
 
     way: str
     # The program takes the way only if one of these signs is there. A program without signs tries
@@ -67,7 +67,7 @@ class Try(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A program, the ways that it tries, and the RDMA devices that it can use."""
+    """A program, its ways, and the RDMA devices with which it works."""
 
     name: str
     tries: Tuple[Try, ...]

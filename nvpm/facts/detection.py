@@ -71,7 +71,7 @@ def devices_of(pairs: List[Pair]) -> str:
 
 
 def said(machine: Machine, program: Program, found: Outcome) -> str:
-    """Returns the text of one outcome."""
+    """Returns an outcome as text."""
     if found.way == DMA_BUF:
         return by_dma_buf(machine, program, found)
     if found.way in (MODULE, PEERMEM):

@@ -143,7 +143,7 @@ def signs_of(program: Program) -> List[str]:
 
 @once
 def signs(machine: Machine) -> Dict[str, bool]:
-    """Returns for each sign of peer memory whether it is there."""
+    """Returns the signs of peer memory, each with its presence."""
     modules = machine.all_text("/proc/modules")
     listed = {name for name in (PEERMEM, MODULE) if re.search(f"^{name} ", modules, re.MULTILINE)}
     found = {
