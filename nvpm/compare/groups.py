@@ -2,10 +2,10 @@
 """Groups the nodes that are alike, and finds the features in which a group differs from the
 others."""
 
-import re
 from typing import Counter, Dict, List, NamedTuple, Tuple
 
 from .features import Features
+from .names import folded as folded
 
 MISSING = "not there"
 
@@ -76,37 +76,3 @@ def groups_of(nodes: Dict[str, Features], norm: Features) -> List[Group]:
         for differences, names in found.items()
     ]
     return sorted(groups, key=lambda group: (len(group.nodes), group.nodes[0]))
-
-
-def folded(names: List[str]) -> str:
-    """Returns the names in the short form that tools for clusters use, such as node[1-3,7]."""
-    by_stem: Dict[Tuple[str, str], List[str]] = {}
-    for name in names:
-        # The name is read from its end, because a pattern for all of it takes long for some names.
-        found = re.match(r"(\D*)([0-9]{1,18})", name[::-1])
-        if found:
-            end, digits = found[1][::-1], found[2][::-1]
-            stem = name[: len(name) - len(end) - len(digits)]
-            by_stem.setdefault((stem, end), []).append(digits)
-        else:
-            by_stem.setdefault((name, ""), [])
-    texts = []
-    for (stem, end), digits in by_stem.items():
-        if not digits:
-            texts.append(stem)
-        elif len(digits) == 1:
-            texts.append(f"{stem}{digits[0]}{end}")
-        else:
-            texts.append(f"{stem}[{','.join(runs(digits))}]{end}")
-    return ",".join(texts)
-
-
-def runs(digits: List[str]) -> List[str]:
-    """Returns the ranges of consecutive numbers of the same width."""
-    found: List[List[str]] = []
-    for text in sorted(digits, key=lambda text: (len(text), int(text))):
-        if found and int(found[-1][-1]) + 1 == int(text) and len(found[-1][-1]) == len(text):
-            found[-1].append(text)
-        else:
-            found.append([text])
-    return [run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in found]

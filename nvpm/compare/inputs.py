@@ -2,31 +2,26 @@
 """Reads the outputs of `nvpm status --json` and `nvpm selftest --json` of many nodes, in the form
 in which tools collect such outputs. clush and pdsh put the name of the node before each line, and
 srun --label puts the number of the task there. clush -b and Ansible print a heading before the
-output of each node. Other tools write one file for each node."""
+output of each node. Other tools write one file for each node. The lines that such a tool prints
+about a node are in collectors.py."""
 
 import functools
 import json
 import os
 import re
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, TextIO
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, TextIO
 
 from ..read import bounded
+from . import collectors
+from .collectors import RETURN_CODE
+from .names import NotNames, unfolded
 
 # Matches a line that begins with a label, which is the name of a node or the number of a task. A
 # line of nvpm's JSON has no label, and begins with a blank, a brace or a quote.
 LABELLED = re.compile(r"\s*(\d+|[A-Za-z0-9][\w.-]*): ?(.*)")
-# Matches headings of Ansible, such as `node1 | CHANGED | rc=0 >>` and `node1 | FAILED! => {`.
-ANSIBLE = re.compile(r"(\S+) \| [A-Z]+!?(?: \| rc=-?\d+)? (?:>>|=>) ?(.*)")
-# clush -b prints the names of the nodes between two lines of hyphens.
+# A tool prints the names of the nodes between two lines of hyphens: clush -b, dshbak.
 RULE = re.compile("-{5,}$")
-GROUP = re.compile(r"(\S+)(?: \(\d+\))?$")
-# Lines of Ansible about a command whose exit code is not 0.
-NOISE = re.compile(r"\[(ERROR|WARNING|DEPRECATION WARNING)\]: |Origin: <")
-# The last line of nvpm's JSON; Ansible adds words to it.
-END = re.compile(r"\}(?:non-zero return code)?$")
-
-# Programs that print messages of their own between the lines of the nodes.
-COLLECTORS = ("srun", "pdsh", "clush", "slurmstepd")
+GROUP = re.compile(r"([^\s{}]+)(?: \(\d+\))?$")
 
 # No name of a host is longer (RFC 1035).
 LONGEST_NAME = 253
@@ -56,36 +51,45 @@ class Node(NamedTuple):
 class Collected:
     """Collects the lines with one label until they are a complete status."""
 
-    def __init__(self, label: str) -> None:
-        self.label, self.lines, self.words = label, [], []  # type: str, List[str], List[str]
+    def __init__(self, label: str, names: List[str]) -> None:
+        self.label, self.names = label, names
+        self.lines, self.words = [], []  # type: List[str], List[str]
         self.found, self.size = False, 0
 
-    def add(self, line: str) -> Optional[Node]:
-        """Adds a line. Returns the node if this line completes a status."""
+    def add(self, line: str) -> Iterator[Node]:
+        """Adds a line. Yields the nodes if this line completes a status."""
+        if line.endswith(RETURN_CODE):
+            # Ansible adds these words to the last line of a command whose exit code is not 0.
+            line = line[: -len(RETURN_CODE)]
         if not self.lines and not line.startswith("{"):
             words = line[:LONGEST_KEPT]
             self.words = [*self.words, words][-LAST_WORDS:] if line.strip() else self.words
-            return None
+            return
         self.size = self.size + len(line) if self.lines else len(line)
         if self.size > LONGEST:
             self.lines, self.words = [], [TOO_LONG]
-            return None
+            return
         self.lines.append(line)
-        if not END.match(line) and not (len(self.lines) == 1 and line.endswith("}")):
-            return None
-        said, self.lines = by_lines(self.lines) or parsed("\n".join(self.lines)), []
+        if line != "}" and not (len(self.lines) == 1 and line.endswith("}")):
+            return
+        # srun --label cuts a long line into several, so the lines are joined without a line end.
+        # In JSON, a line end between two words means nothing.
+        text = "".join(self.lines)
+        said = by_lines(self.lines) or parsed(text)
         if said is None:
-            return None
-        self.found = True
-        return Node(name_of(self.label, said), said)
+            self.words = collectors.message(object_or_none(text)) or self.words
+        self.lines = []
+        if said is not None:
+            self.found = True
+            yield from (Node(name_of(name, said), said) for name in self.names)
 
-    def rest(self) -> Optional[Node]:
-        """Returns the node if its lines contained no complete status. Is called after the last
-        line."""
-        if self.found or not (self.words or self.lines):
-            return None
-        words = "the status is cut off" if self.lines else " / ".join(self.words)
-        return Node(self.label or "(no name)", None, words)
+    def rest(self, reason: str = "") -> Iterator[Node]:
+        """Yields the nodes if their lines contained no complete status. Is called after the last
+        line. REASON is what the tool said about the node."""
+        if self.found or not (self.words or self.lines or reason):
+            return
+        words = "the status is cut off" if self.lines else " / ".join(self.words) or reason
+        yield from (Node(name or "(no name)", None, words) for name in self.names)
 
 
 def whole(text: str) -> int:
@@ -131,15 +135,20 @@ def by_lines(lines: List[str]) -> Optional[Dict[str, object]]:
 def parsed(text: str) -> Optional[Dict[str, object]]:
     """Returns the status or the result of a selftest in TEXT, or None if TEXT contains neither.
     Ansible may have wrapped the text into JSON of its own."""
+    said = object_or_none(text)
+    if said is None or is_list(said, "facts") or is_list(said, "pairs"):
+        return said
+    output = said.get("stdout")
+    return parsed(output.strip()) if isinstance(output, str) else None
+
+
+def object_or_none(text: str) -> Optional[Dict[str, object]]:
+    """Returns the JSON object at the beginning of TEXT, or None."""
     try:
         said, _ = DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict):
-        return None
-    if is_list(said, "facts") or is_list(said, "pairs"):
-        return said
-    return parsed(said["stdout"].strip()) if isinstance(said.get("stdout"), str) else None
+    return said if isinstance(said, dict) else None
 
 
 def is_list(said: Dict[str, object], key: str) -> bool:
@@ -156,49 +165,112 @@ def name_of(label: str, said: Dict[str, object]) -> str:
     return name[:LONGEST_NAME]
 
 
-def from_lines(lines: Iterable[str], label: str = "") -> Iterator[Node]:
-    """Yields the nodes whose output is in LINES. LABEL names the node of a line without a label."""
-    by_label: Dict[str, Collected] = {}
-    heading, current = False, label
-    prefix, collected = "", Collected("")
-    for line in lines:
-        line = line.rstrip("\r\n")
+class Sorter:
+    """Sorts the lines of many nodes. Each line belongs to the label before the line or, without a
+    label, to the heading above the line."""
+
+    def __init__(self, label: str) -> None:
+        self.label = self.current = label
+        self.by_label: Dict[str, Collected] = {}
+        self.reports = collectors.Reports()
+        self.names: Set[str] = set()
+        # A heading of clush -b is complete after its second rule.
+        self.ruled, self.heading = False, ""
+        # The label of the line before, and the lines with this label.
+        self.prefix, self.collected = "", Collected("", [""])
+
+    def of(self, key: str) -> Collected:
+        if key not in self.by_label:
+            try:
+                names = unfolded(key) if self.current == key else [key]
+            except NotNames:
+                names = [key]
+            self.by_label[key] = Collected(key, names or [key])
+        return self.by_label[key]
+
+    def nodes(self, line: str) -> Iterator[Node]:
+        """Yields the nodes whose status is complete after this line."""
         text = line
-        # A rule before a status may belong to a message.
-        heading = heading and not line.startswith("{")
         # Most lines have the same label as the line before, and comparing this label is faster than
         # the patterns.
-        if prefix and line.startswith(prefix):
-            text = line[len(prefix) :]
-        elif NOISE.match(line):
-            continue
-        elif RULE.match(line):
-            heading, prefix = not heading, ""
-            continue
-        elif heading and GROUP.match(line):
-            current = line.split(" (")[0]
-            continue
+        if self.prefix and line.startswith(self.prefix):
+            text = line[len(self.prefix) :]
+        elif self.is_foreign(line):
+            return
         else:
-            key, prefix = current, ""
-            labelled, ansible = LABELLED.match(line), ANSIBLE.match(line)
-            if ansible:
-                current, text = ansible[1], ansible[2]
-                key = current
-            elif labelled and not line.startswith(("{", "}")):
-                key, text = labelled[1], labelled[2]
-                prefix = line[: len(line) - len(text)]
-                prefix = prefix if prefix.endswith(": ") else ""
-            collected = by_label.setdefault(key, Collected(key))
-        node = collected.add(text)
-        if node:
+            text = self.sort(line)
+        for node in self.collected.add(text):
+            self.names.add(node.name)
             yield node
-    # A message of a login looks like a label and a text. A status without a label comes from a
-    # single node, so such a text is no other node's.
-    if label in by_label and by_label[label].found:
-        return
-    for node in filter(None, (collected.rest() for collected in by_label.values())):
-        if node.name not in COLLECTORS:
-            yield node
+
+    def is_foreign(self, line: str) -> bool:
+        """Returns whether a line is not a node's own, but a tool's. Keeps what such a line says."""
+        ruled, self.ruled = self.ruled, False
+        if RULE.match(line):
+            self.prefix, self.ruled = "", not self.heading
+            if self.heading:
+                self.current, self.heading = self.heading, ""
+            return True
+        found = GROUP.match(line) if ruled else None
+        if found:
+            self.heading = found[1]
+            return True
+        self.heading = ""
+        if self.reports.add(line, self.current):
+            self.prefix = ""
+            if not collectors.is_heading(self.current):
+                self.current = self.label
+            return True
+        return False
+
+    def sort(self, line: str) -> str:
+        """Selects the node that a line belongs to. Returns the line without its label."""
+        key, text, self.prefix = self.current, line, ""
+        ansible = collectors.ANSIBLE.match(line)
+        if ansible:
+            self.current = key = ansible[1]
+            self.collected = self.of(key)
+            return ansible[2]
+        # Below a heading, a line such as "bash: nvpm: command not found" has no label.
+        labelled = LABELLED.match(line) if self.current == self.label else None
+        if labelled and not line.startswith(("{", "}")):
+            key, text = labelled[1], labelled[2]
+            prefix = line[: len(line) - len(text)]
+            self.prefix = prefix if prefix.endswith(": ") else ""
+        self.collected = self.of(key)
+        return text
+
+    def rest(self) -> Iterator[Node]:
+        """Yields the nodes that have printed no status, after the last line."""
+        labels = self.by_label
+        # A message of a login looks like a label and a text. A status without a label comes from a
+        # single node, so such a text is no other node's.
+        if self.label in labels and labels[self.label].found:
+            return
+        for key, collected in labels.items():
+            # A line without a label is no node if other lines have labels.
+            if key == self.label == "" and (len(labels) > 1 or self.reports.by_node):
+                continue
+            # srun knows the name of the node that its label numbers.
+            name = self.reports.tasks.get(key.strip(), key)
+            if name != key:
+                collected.names = [name]
+            if key not in collectors.TOOLS:
+                for node in collected.rest(self.reports.by_node.get(name, "")):
+                    self.names.add(node.name)
+                    yield node
+        short = {name.split(".")[0] for name in self.names}
+        for name, words in self.reports.by_node.items():
+            if not {name, name.split(".")[0]} & (self.names | short):
+                yield Node(name[:LONGEST_NAME], None, words)
+
+
+def from_lines(lines: Iterable[str], label: str = "") -> Iterator[Node]:
+    """Yields the nodes whose output is in LINES. LABEL names the node of a line without a label."""
+    sorter = Sorter(label)
+    for line in lines:
+        yield from sorter.nodes(line.rstrip("\r\n"))
+    yield from sorter.rest()
 
 
 def lines_of(file: TextIO) -> Iterator[str]:

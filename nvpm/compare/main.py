@@ -11,9 +11,10 @@ from typing import Container, Dict, Iterator, List
 from ..options import Parser
 from ..read.machine import Machine, clean
 from .features import Features, features
-from .groups import MISSING, Group, folded, groups_of, norm_of
+from .groups import MISSING, Group, groups_of, norm_of
 from .inputs import Node, from_lines, from_paths, lines_of
 from .measured import Rates, compared, rates, results
+from .names import folded
 
 # The lines of a screen, its columns, and the columns of a name.
 HEIGHT, WIDTH, NAME = 24, 100, 14

@@ -273,8 +273,8 @@ MUTANTS = [
     (
         "test_compare.py::test_forms",
         "compare/inputs.py",
-        "        elif RULE.match(line):",
-        "        elif False:",
+        "        if RULE.match(line):",
+        "        if False:",
     ),
     ("test_compare.py::test_equal_nodes", "compare/features.py", 'if "idle" in value or', "if"),
     (
@@ -483,8 +483,26 @@ MUTANTS = [
         "times > len(nodes)",
     ),
     (
+        "test_compare.py::test_what_tools_deliver",
+        "compare/inputs.py",
+        'text = "".join(self.lines)',
+        'text = "\\n".join(self.lines)',
+    ),
+    (
+        "test_compare.py::test_what_tools_deliver",
+        "compare/inputs.py",
+        "LABELLED.match(line) if self.current == self.label else None",
+        "LABELLED.match(line)",
+    ),
+    (
+        "test_compare.py::test_what_tools_deliver",
+        "compare/collectors.py",
+        "self.tasks[task] = nodes[at // share]",
+        "self.tasks[task] = task",
+    ),
+    (
         "test_compare.py::test_folded",
-        "compare/groups.py",
+        "compare/names.py",
         "(len(text), int(text))",
         "int(text)",
     ),

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from nvpm.compare.features import features
-from nvpm.compare.groups import folded, groups_of, modes_of
+from nvpm.compare.groups import groups_of, modes_of
 from nvpm.compare.inputs import Node, from_lines, from_paths
 from nvpm.compare.main import HEIGHT, WIDTH, Fleet, as_json, as_text
+from nvpm.compare.names import NotNames, folded, unfolded
 
 Status = dict[str, Any]
 
@@ -122,6 +123,79 @@ def test_forms(form: str) -> None:
     names = [said["host"] for said in nodes.values()] if own_names else list(nodes)
     assert [node.name for node in found] == names
     assert [node.status for node in found] == list(nodes.values())
+
+
+HERE = Path(__file__).resolve().parent
+# The output of real tools (pdsh 2.34, ClusterShell 1.9, dshbak, Ansible core 2.19, Slurm 22.05),
+# which ran nvpm on nodes of which some are dead.
+TOLD = {
+    **dict.fromkeys(
+        ("pdsh", "clush", "clush_b", "clush_B", "dshbak"),
+        {
+            "node2": "No route to host",
+            "node3": "nvpm: command not found",
+            "node6": "sudo: a password is required",
+            "node8": "nvpm: command not found",
+            "node9": "nvpm: command not found",
+        },
+    ),
+    **dict.fromkeys(
+        ("ansible_command", "ansible_shell", "ansible_raw"),
+        {
+            "node2": "No route to host",
+            "node3": "",
+            "node6": "sudo: a password is required",
+            "node8": "",
+            "node9": "",
+        },
+    ),
+    **dict.fromkeys(("pdsh_timeout", "clush_timeout"), {"node7": "command timeout"}),
+    "srun": {"node2": "No such file or directory", "node3": "sudo: a password is required"},
+    "srun_node_failure": {"node2": "Node failure"},
+}
+LIVING = {
+    **dict.fromkeys(("pdsh_timeout", "clush_timeout"), {"node1"}),
+    "srun": {"node1", "node4"},
+    "srun_node_failure": {"node1", "node3", "node4"},
+}
+
+
+@pytest.mark.parametrize("tool", TOLD)
+def test_what_tools_deliver(tool: str) -> None:
+    """Each node is one node, under its own name and with its own words, whether it is dead or
+    not. srun --label cuts the long lines of a status."""
+    with (HERE / f"collected/{tool}.txt").open(encoding="utf-8") as lines:
+        found = list(from_lines(lines))
+    dead = {node.name: node.words for node in found if node.status is None}
+    assert {node.name for node in found if node.status} == LIVING.get(
+        tool, {"node1", "node4", "node5"}
+    )
+    assert set(dead) == set(TOLD[tool]) and len(found) == len({node.name for node in found})
+    for name, words in TOLD[tool].items():
+        assert words in dead[name] and "non-zero return code" not in dead[name], dead[name]
+    if tool.startswith("srun"):
+        pairs = [node.status["ways"] for node in found if node.status]
+        assert all(isinstance(one, list) and len(one) == 96 for one in pairs)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("node[1-3,7],gpu7", ["node1", "node2", "node3", "node7", "gpu7"]),
+        ("n[08-10]", ["n08", "n09", "n10"]),
+        ("r[1-2]n[3-4].x", ["r1n3.x", "r1n4.x", "r2n3.x", "r2n4.x"]),
+        ("a, b,", ["a", "b"]),
+    ],
+)
+def test_unfolded(text: str, names: list[str]) -> None:
+    assert unfolded(text) == names
+
+
+@pytest.mark.parametrize("text", ["n[5-1]", "n[", "n[a]", "n[0-999999999999]", "r[1-900]n[1-900]"])
+def test_no_names(text: str) -> None:
+    """No list of names fills memory."""
+    with pytest.raises(NotNames):
+        unfolded(text)
 
 
 def test_files(tmp_path: Path) -> None:
