@@ -5,7 +5,7 @@ that differ between equal nodes, such as addresses, counters, and the speed of a
 import functools
 import re
 from sys import intern
-from typing import Dict, List, Tuple, cast
+from typing import Dict, FrozenSet, List, NamedTuple, Set, Tuple, cast
 
 ADDRESS = re.compile(r"[0-9a-f]{4,5}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 DEVICE = re.compile("(GPU|RDMA device) (.*)")
@@ -18,8 +18,66 @@ PASSING = re.compile(r"use/(?!failed_|orphans)|distance/.*_nearest$|.*/process_\
 # The key that signs modules on Ubuntu has the name of the host.
 SIGNED = "signed by"
 
+# The verdicts that count when nodes have different versions of nvpm.
+JUDGED = ("warn", "bad")
+VERSION = re.compile(r"version (\S+)")
+NO_GPU, ABSENT = "no GPU", "none"
+
 Json = Dict[str, object]
 Features = Dict[str, str]
+# The features that are warn or bad, each with its verdict.
+Verdicts = FrozenSet[Tuple[str, str]]
+
+
+class Key(NamedTuple):
+    """The facts that decide the kind of a node: the models of its GPUs, its kernel, the version of
+    its driver, and the RDMA core that it has. A fact is empty if it is not good, because a fault
+    makes no kind."""
+
+    models: str
+    kernel: str
+    driver: str
+    core: str
+
+
+class Seen(NamedTuple):
+    """A node, as its status shows it."""
+
+    features: Features
+    verdicts: Verdicts = frozenset()
+    nvpm: str = ""
+    key: Key = Key("", "", "", "")
+
+
+# Most nodes have the same verdicts and the same key, so equal ones are kept once.
+same_verdicts = functools.lru_cache(maxsize=1 << 12)(lambda verdicts: verdicts)
+same_key = functools.lru_cache(maxsize=1 << 12)(Key)
+
+
+def seen(status: Json) -> Seen:
+    """Returns what is compared of a node."""
+    verdicts: Set[Tuple[str, str]] = set()
+    models: Set[str] = set()
+    gpus, driver, core = False, ABSENT, ABSENT
+    for fact in cast(List[Json], status.get("facts") or []):
+        verdict, section = fact.get("verdict"), str(fact.get("section"))
+        if verdict in JUDGED:
+            words = (str(fact.get(key)) for key in ("id", "section", "name", "value"))
+            verdicts.add((intern(feature(*words)[0]), str(verdict)))
+        if section.startswith("GPU "):
+            gpus = True
+            if fact.get("name") == "model":
+                models.add(str(fact.get("value")))
+        elif fact.get("id") == "driver/nvidia":
+            found = VERSION.search(str(fact.get("value")))
+            driver = "" if verdict == "bad" else found[1].rstrip(",;:") if found else ABSENT
+        elif fact.get("id") == "rdma_core/built_for":
+            core = "" if verdict in JUDGED else str(fact.get("value"))
+    key = same_key(
+        " and ".join(sorted(models)) if gpus else NO_GPU, str(status.get("kernel")), driver, core
+    )
+    nvpm = intern(str(status.get("nvpm") or ""))
+    return Seen(features(status), same_verdicts(frozenset(verdicts)), nvpm, key)
 
 
 def features(status: Json) -> Features:

@@ -2,7 +2,7 @@
 """Groups the nodes that are alike, and finds the features in which a group differs from the
 others."""
 
-from typing import Counter, Dict, List, NamedTuple, Tuple
+from typing import Callable, Counter, Dict, List, NamedTuple, Sequence, Tuple
 
 from .features import Features
 from .names import folded as folded
@@ -19,12 +19,21 @@ CAUSES = (
 )
 
 
+# The number of larger groups with which a group is compared.
+MOST_LARGER = 20
+
+
 class Group(NamedTuple):
     """Nodes that have the same differences from the norm. A difference is a feature and its value
-    on these nodes."""
+    on these nodes. `others` has the value of each such feature on the other nodes. If `like` has
+    names, these nodes are the others: a larger group of odd nodes to which this group is nearer
+    than to the norm. `kind` is the place of the kind in the fleet."""
 
     nodes: List[str]
     differences: List[Difference]
+    others: Features = {}
+    like: Sequence[str] = ()
+    kind: int = 0
 
 
 def modes_of(nodes: Dict[str, Features]) -> Features:
@@ -61,18 +70,59 @@ def rank(difference: Difference, norm: Features) -> Tuple[bool, int]:
     return MISSING in (value, norm[name]), place
 
 
-def groups_of(nodes: Dict[str, Features], norm: Features) -> List[Group]:
-    """Returns the groups of equal nodes, the smallest first."""
+def every(_node: str, _name: str, _value: str, _usual: str) -> bool:
+    """Counts every difference."""
+    return True
+
+
+def groups_of(
+    nodes: Dict[str, Features],
+    norm: Features,
+    counts: Callable[[str, str, str, str], bool] = every,
+) -> List[Group]:
+    """Returns the groups of equal nodes, the smallest first. COUNTS tells whether a difference
+    counts."""
     found: Dict[Tuple[Difference, ...], List[str]] = {}
     for node, its in nodes.items():
         differences = tuple(
             (name, its.get(name, MISSING))
             for name, usual in norm.items()
-            if its.get(name, MISSING) != usual
+            if its.get(name, MISSING) != usual and counts(node, name, its.get(name, MISSING), usual)
         )
         found.setdefault(differences, []).append(node)
     groups = [
-        Group(names, sorted(differences, key=lambda one: rank(one, norm)))
+        Group(
+            names,
+            sorted(differences, key=lambda one: rank(one, norm)),
+            {name: norm[name] for name, _ in differences},
+        )
         for differences, names in found.items()
     ]
     return sorted(groups, key=lambda group: (len(group.nodes), group.nodes[0]))
+
+
+def nearest(groups: List[Group], norm: Features) -> List[Group]:
+    """Compares each odd group with the nearest larger group: the norm, or a larger group of odd
+    nodes. A fault of a node is then seen also if the node differs from the norm in much, as some
+    other nodes do."""
+    larger = [group for group in groups[::-1] if group.differences and len(group.nodes) > 1]
+    return [compared_with_nearest(group, larger[:MOST_LARGER], norm) for group in groups]
+
+
+def compared_with_nearest(group: Group, larger: List[Group], norm: Features) -> Group:
+    best = group
+    for other in larger:
+        if len(other.nodes) > len(group.nodes):
+            mine, theirs = dict(group.differences), dict(other.differences)
+            apart = {
+                name
+                for name in {**mine, **theirs}
+                if mine.get(name, norm[name]) != theirs.get(name, norm[name])
+            }
+            # The larger group is itself odd, so naming it must save more than one difference.
+            if len(apart) + 1 < len(best.differences):
+                others = {name: theirs.get(name, norm[name]) for name in apart}
+                differences = [(name, mine.get(name, norm[name])) for name in apart]
+                differences.sort(key=lambda one: (rank(one, others), one))
+                best = Group(group.nodes, differences, others, other.nodes)
+    return best

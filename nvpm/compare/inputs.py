@@ -118,13 +118,21 @@ def object_in(line: str) -> Any:
 
 def by_lines(lines: List[str]) -> Optional[Dict[str, object]]:
     """Returns the status in LINES if they have nvpm's own form, which has one line for each member
-    and one line for each fact. Returns None for JSON in another form. Reading such JSON as a whole
-    takes ten times longer."""
+    and one line for each fact, and several pairs of `ways` on a line. Returns None for JSON in
+    another form. Reading such JSON as a whole takes ten times longer."""
     try:
         facts = lines.index('  "facts": [')
         said: Dict[str, object] = {}
+        pairs: Optional[List[object]] = None
         for line in lines[1:facts]:
-            said.update(object_in("{" + line.strip().rstrip(",") + "}"))
+            if line == '  "ways": [':
+                pairs = said["ways"] = []
+            elif line == "  ],":
+                pairs = None
+            elif pairs is not None:
+                pairs += object_in("[" + line.strip().rstrip(",") + "]")
+            else:
+                said.update(object_in("{" + line.strip().rstrip(",") + "}"))
         end = lines.index("  ]", facts)
         said["facts"] = [object_in(line.strip().rstrip(",")) for line in lines[facts + 1 : end]]
     except ValueError:

@@ -3,7 +3,7 @@
 nodes, so a rate is compared with the median of all nodes."""
 
 from statistics import median
-from typing import Dict, Iterator, List, Tuple, cast
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple, cast
 
 from .features import Features, Json
 
@@ -13,6 +13,21 @@ FASTEST = 1e15
 SHARE = 0.8
 
 Rates = Dict[str, float]
+
+
+class Pair(NamedTuple):
+    """What a test with --bandwidth measured of a GPU and an RDMA device, by one way: the rates to
+    the GPU and from the GPU, and the rate that the links allow, in bytes per second."""
+
+    to_gpu: Optional[float]
+    from_gpu: Optional[float]
+    allowed: Optional[float]
+    failure: str
+    slow: bool
+
+
+# The pairs of a node, by GPU, RDMA device and way.
+Pairs = Dict[Tuple[str, str, str], Pair]
 
 
 def results(said: Json) -> Features:
@@ -32,10 +47,31 @@ def rates(said: Json) -> Rates:
     found: Rates = {}
     for name, pair in pairs_of(said) if said.get("bandwidth") else ():
         for key, direction in (("to_gpu", "to the GPU"), ("from_gpu", "from the GPU")):
-            rate = pair.get(key)
-            if isinstance(rate, (int, float)) and 0 <= rate <= FASTEST:
-                found[f"{name}, {direction}"] = float(rate)
+            rate = number(pair.get(key))
+            if rate is not None:
+                found[f"{name}, {direction}"] = rate
     return found
+
+
+def pairs(said: Json) -> Pairs:
+    """Returns the pairs of a test with --bandwidth."""
+    found: Pairs = {}
+    for pair in cast(List[Json], said.get("pairs") or []) if said.get("bandwidth") else ():
+        place = str(pair.get("gpu")), str(pair.get("device")), str(pair.get("way"))
+        found[place] = Pair(
+            number(pair.get("to_gpu")),
+            number(pair.get("from_gpu")),
+            number(pair.get("links_allow")),
+            "" if pair.get("passed") else str(pair.get("failure") or "failed"),
+            bool(pair.get("slow")),
+        )
+    return found
+
+
+def number(rate: object) -> Optional[float]:
+    """Returns a rate, or None for anything that is no rate."""
+    good = isinstance(rate, (int, float)) and 0 <= rate <= FASTEST
+    return float(cast(float, rate)) if good else None
 
 
 def pairs_of(said: Json) -> Iterator[Tuple[str, Json]]:

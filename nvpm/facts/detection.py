@@ -35,7 +35,10 @@ NO_SERVICE = (
 REVOKES_NOTHING = (
     "persistent_api_support=0 does nothing for these, which take dma-buf before {module}: {names}"
 )
-MAKE_THEM = "Only with these settings do they register pointers: {settings}."
+MAKE_THEM = (
+    "Only with these settings do they register pointers: {settings}. nvpm status --all and "
+    "docs/choosing.md name the program of each."
+)
 
 
 def facts(machine: Machine) -> Facts:
@@ -149,7 +152,7 @@ def bypassed(machine: Machine) -> Optional[Fact]:
     names = list(bypassing(machine))
     if not names:
         return None
-    settings = "; ".join(f"{setting} ({', '.join(of)})" for setting, of in skipped(names).items())
+    settings = " ".join(dict.fromkeys(skipped(names)))
     value = REVOKES_NOTHING.format(module=MODULE, names="; ".join(names))
     return info("detection", "revocation", value, MAKE_THEM.format(settings=settings))
 
@@ -163,10 +166,8 @@ def bypassing(machine: Machine) -> Iterator[str]:
                 break
 
 
-def skipped(names: List[str]) -> Dict[str, List[str]]:
-    """Returns the settings that make the programs skip dma-buf, with the names of the programs."""
-    found: Dict[str, List[str]] = {}
+def skipped(names: List[str]) -> Iterator[str]:
+    """Yields the settings that make the programs skip dma-buf."""
     for program in PROGRAMS:
         if program.name in names and program.skip_dma_buf:
-            found.setdefault(program.skip_dma_buf, []).append(program.name)
-    return found
+            yield program.skip_dma_buf

@@ -6,6 +6,7 @@ import json
 import os
 from typing import Dict, List, Optional
 
+from .. import release
 from ..facts.fact import Fact
 from ..read.machine import Machine
 from . import Absent
@@ -93,7 +94,11 @@ class Json(Text):
     """Collects the results, and prints one JSON object at the end."""
 
     def __init__(self) -> None:
-        self.said: Dict[str, object] = {"schema": SCHEMA, "host": os.uname().nodename}
+        self.said: Dict[str, object] = {
+            "schema": SCHEMA,
+            "nvpm": release().partition(" ")[2],
+            "host": os.uname().nodename,
+        }
         self.pairs: List[Dict[str, object]] = []
         self.passed_over: List[Dict[str, str]] = []
         self.missing: List[Dict[str, str]] = []

@@ -5,8 +5,9 @@ Nagios plug-in."""
 import json
 import re
 import time
-from typing import Dict, Iterator, List, NamedTuple, Tuple, Union
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Tuple, Union
 
+from .. import release
 from ..facts import outcomes
 from ..facts.fact import BAD, GOOD, NONE, WARN, Fact, to_do
 from ..facts.status import Status
@@ -20,6 +21,10 @@ from .names import folded
 # The version of the JSON object, which docs/monitoring.md explains. A change of the object's
 # meaning increases this number.
 SCHEMA = 2
+
+# The number of pairs or of programs on a line. srun --label cuts lines after 1,024 bytes, and a
+# longer line than 4,096 bytes may be torn where several programs write to one pipe.
+PAIRS = 8
 
 LEVELS = {GOOD: 0, WARN: 1, BAD: 2}
 
@@ -113,9 +118,10 @@ def figures(status: Status) -> Dict[str, Fact]:
 
 
 def as_json(status: Status) -> Iterator[str]:
-    """Yields the lines of one JSON object. Each fact has one line."""
+    """Yields the lines of one JSON object. Each fact has one line, and no line is long."""
     head = {
         "schema": SCHEMA,
+        "nvpm": release().partition(" ")[2],
         "host": status.machine.host,
         "kernel": status.machine.kernel,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -126,9 +132,9 @@ def as_json(status: Status) -> Iterator[str]:
     yield "{"
     for key, value in head.items():
         yield f"  {quoted(key)}: {quoted(value)},"
-    yield f'  "ways": {quoted(ways_of(status))},'
-    yield f'  "programs": {quoted(outcomes.ways_found(status.machine))},'
-    yield f'  "programs_by_pair": {quoted(programs_of(status))},'
+    yield f'  "ways": [{listed(map(quoted, ways_of(status)))}],'
+    yield f'  "programs": {{{entries(outcomes.ways_found(status.machine))}}},'
+    yield f'  "programs_by_pair": [{listed(programs_of(status), 1)}],'
     yield '  "facts": ['
     yield ",\n".join(f"    {quoted(as_object(fact))}" for fact in status.facts)
     yield "  ]"
@@ -141,15 +147,23 @@ def ways_of(status: Status) -> List[Dict[str, object]]:
     return [{"gpu": gpu, "device": device, "ways": found} for (gpu, device), found in pairs]
 
 
-def programs_of(status: Status) -> List[Dict[str, object]]:
-    """Returns the way of each program, for each group of pairs with the same ways of programs."""
-    return [
-        {
-            "pairs": [{"gpu": gpu, "device": device} for gpu, device in group.pairs],
-            "programs": {name: found.way for name, found in group.programs.items()},
-        }
-        for group in outcomes.grouped(status.machine)
-    ]
+def programs_of(status: Status) -> Iterator[str]:
+    """Yields an object for each group of pairs with the same ways of programs."""
+    for group in outcomes.grouped(status.machine):
+        pairs = [quoted({"gpu": gpu, "device": device}) for gpu, device in group.pairs]
+        ways = {name: found.way for name, found in group.programs.items()}
+        yield f'{{"pairs": [{listed(pairs)}], "programs": {{{entries(ways)}}}}}'
+
+
+def entries(texts: Dict[str, str]) -> str:
+    return listed(f"{quoted(name)}: {quoted(text)}" for name, text in texts.items())
+
+
+def listed(texts: Iterable[str], count: int = PAIRS) -> str:
+    """Returns the texts with commas, COUNT on a line."""
+    every = list(texts)
+    lines = [", ".join(every[at : at + count]) for at in range(0, len(every), count)]
+    return ",\n    ".join(lines)
 
 
 def as_object(fact: Fact) -> Dict[str, Union[int, str]]:

@@ -99,6 +99,7 @@ def has(text: object, parts: str) -> bool:
 def check_json(said: dict[str, Any]) -> None:
     assert set(said) == {
         "schema",
+        "nvpm",
         "host",
         "kernel",
         "time",

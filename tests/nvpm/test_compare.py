@@ -2,6 +2,7 @@
 """nvpm compare finds the odd nodes of a fleet. It reads the output of each tool that collects the
 status of nodes."""
 
+import argparse
 import io
 import json
 from collections.abc import Callable
@@ -10,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from nvpm.compare.as_json import as_json
 from nvpm.compare.features import features
+from nvpm.compare.fleet import Fleet
 from nvpm.compare.groups import groups_of, modes_of
 from nvpm.compare.inputs import Node, from_lines, from_paths
-from nvpm.compare.main import HEIGHT, WIDTH, Fleet, as_json, as_text
+from nvpm.compare.main import expected
 from nvpm.compare.names import NotNames, folded, unfolded
+from nvpm.compare.text import HEIGHT, WIDTH, as_text
 
 Status = dict[str, Any]
 
@@ -51,6 +55,9 @@ def status(host: str) -> Status:
 def printed(said: Status) -> list[str]:
     """Returns the lines in which nvpm prints a status."""
     head = [f"  {json.dumps(key)}: {json.dumps(said[key])}," for key in said if key != "facts"]
+    pairs = [f"    {json.dumps(pair)}" for pair in said["ways"]]
+    head[list(said).index("ways")] = "\n".join(['  "ways": [', ",\n".join(pairs), "  ],"])
+    head = "\n".join(head).split("\n")
     facts = ",\n".join(f"    {json.dumps(one)}" for one in said["facts"]).split("\n")
     return ["{", *head, '  "facts": [', *facts, "  ]", "}"]
 
@@ -524,3 +531,198 @@ def test_cannot_compare(
     with pytest.raises(SystemExit) as ended:
         main(Machine(), ["/nonexistent"])
     assert ended.value.code == 2
+
+
+# ---- kinds of nodes ------------------------------------------------------------------------------
+
+
+def kind(**facts: str) -> Callable[[Status], None]:
+    """Returns a function that makes a status one of another kind."""
+
+    def change(said: Status) -> None:
+        said["kernel"] = facts.get("kernel", said["kernel"])
+        said["nvpm"] = facts.get("nvpm", "2.0.0 (commit 0123456789ab)")
+        if "model" in facts:
+            said["facts"].insert(0, fact("GPU 0000:03:00.0", "model", facts["model"]))
+        if "driver" in facts:
+            verdict = "good" if "version" in facts["driver"] else "bad"
+            changed("nvidia", facts["driver"])(said)
+            next(one for one in said["facts"] if one["name"] == "nvidia")["verdict"] = verdict
+        if "link" in facts:
+            changed("link", facts["link"], -1)(said)
+
+    return change
+
+
+OLD, NEW = "6.1.0", "6.8.0"
+
+
+def mixed(*kinds: tuple[int, Callable[[Status], None]]) -> Fleet:
+    """Makes a fleet with so many nodes of each kind."""
+    changes = [change for count, change in kinds for _ in range(count)]
+    return fleet(len(changes), **{f"node{at:03}": change for at, change in enumerate(changes)})
+
+
+def test_odd_node_of_a_small_kind() -> None:
+    """The odd node of a smaller kind is named with its own fault."""
+    with (HERE / "collected/two_kinds.txt").open(encoding="utf-8") as lines:
+        found = Fleet(from_lines(lines))
+    assert [(len(one.nodes), len(one.alike())) for one in found.kinds] == [(10, 10), (10, 9)]
+    assert [(group.nodes, group.differences) for group in found.odd] == [
+        (["b9"], [("RDMA device, link", "16.0 GT/s x8")])
+    ]
+    text = list(as_text(found, False))
+    assert text[0] == "20 nodes of 2 kinds: 19 are alike within their kind, 1 differs, in 1 way."
+    assert text[1] == "2 kinds of 10 nodes:" and text[4].startswith("b9 ")
+
+
+def test_twelve_kinds() -> None:
+    kinds = [(20, kind(kernel=f"6.{at}.0")) for at in range(12)]
+    kinds[7] = (19, kind(kernel="6.7.0"))
+    found = mixed(*kinds, (1, kind(kernel="6.7.0", link="16.0 GT/s x8")))
+    text = list(as_text(found, False))
+    assert (len(found.nodes), found.alike) == (240, 239)
+    assert text[1] == "12 kinds of 20 nodes:" and len(text) <= HEIGHT
+    assert text[-1].startswith("node239       RDMA device, link: 16.0 GT/s x8; the others of kind")
+
+
+def test_halves_of_an_update() -> None:
+    """Two halves that differ only in the kernel are two kinds, and no node is odd."""
+    found = mixed((10, kind(kernel=OLD)), (10, kind(kernel=NEW)))
+    assert not found.odd and found.alike == 20
+    text = " ".join("\n".join(as_text(found, False)).split())
+    assert "kernel 6.8.0 (no other difference from kind 1)" in text
+
+
+def test_a_few_that_an_update_left_out() -> None:
+    """A few nodes with another kernel are no kind. They are odd, each with its own faults."""
+    found = mixed(
+        (58, kind(kernel=NEW)), (4, kind(kernel=OLD)), (1, kind(kernel=OLD, link="16.0 GT/s x8"))
+    )
+    assert len(found.kinds) == 1 and found.alike == 58
+    assert [len(group.nodes) for group in found.odd] == [1, 4]
+
+
+def test_a_kind_of_one_node() -> None:
+    """A single node with another GPU is odd. Two such nodes are a kind."""
+    one = mixed((9, kind(model="H100")), (1, kind(model="A100")))
+    two = mixed((9, kind(model="H100")), (2, kind(model="A100")))
+    assert (len(one.kinds), len(one.odd)) == (1, 1)
+    assert one.odd[0].differences == [("GPU, model", "A100")]
+    assert (len(two.kinds), len(two.odd)) == (2, 0)
+
+
+def test_a_fault_makes_no_kind() -> None:
+    """Nodes whose driver is not loaded are odd, although the driver decides the kind and they are
+    many. So are nodes that have lost all GPUs, if they are a few."""
+    found = mixed((12, kind()), (8, kind(driver="not loaded")))
+    assert (len(found.kinds), found.alike) == (1, 12)
+
+    def without_gpus(said: Status) -> None:
+        said["facts"] = [one for one in said["facts"] if not one["section"].startswith("GPU")]
+
+    found = mixed((38, kind(model="H100")), (2, without_gpus))
+    assert (len(found.kinds), found.alike) == (1, 38)
+
+
+def test_nearest_larger_group() -> None:
+    """A node that differs in much from most nodes, and in little from a larger group, is compared
+    with that group."""
+
+    def half(link: str) -> Callable[[Status], None]:
+        def change(said: Status) -> None:
+            kind(link=link)(said)
+            for at in range(5):
+                said["facts"].append(fact("access", f"x{at}", "no"))
+
+        return change
+
+    found = mixed((20, kind()), (7, half("32.0 GT/s x16")), (1, half("16.0 GT/s x8")))
+    group = found.odd[0]
+    assert group.nodes == ["node027"] and len(group.like) == 7
+    assert group.differences == [("RDMA device, link", "16.0 GT/s x8")]
+    text = " ".join("\n".join(as_text(found, False)).split())
+    assert (
+        "as 7 nodes that differ, too (node[020-026]), but RDMA device, link: 16.0 GT/s x8" in text
+    )
+
+
+def test_rates_are_compared_within_a_kind() -> None:
+    """The median of a rate is that of the node's own kind."""
+    lines = []
+    for at in range(20):
+        name = f"n{at}"
+        said = status(name)
+        kind(model="H100" if at < 12 else "A100")(said)
+        lines += with_labels({name: said})
+        rate = 48e9 if at < 12 else 24e9
+        lines += selftest_lines({name: selftest(name, rate, rate)})
+    assert not Fleet(from_lines(lines)).odd
+
+
+# ---- versions of nvpm ----------------------------------------------------------------------------
+
+
+def test_another_nvpm() -> None:
+    """The words of another version of nvpm are no differences of nodes, and its numbers and
+    verdicts are."""
+
+    def older(said: Status) -> None:
+        said["nvpm"] = "2.0.0 (commit 82b7a1d00000)"
+        changed("registrations", "0")(said)
+        changed("BAR1", "128 GiB of memory")(said)
+        said["facts"].append(fact("module", "on boot", "not read: only root may", "none"))
+
+    def slow(said: Status) -> None:
+        older(said)
+        changed("link", "16.0 GT/s x16", -1)(said)
+
+    def broken(said: Status) -> None:
+        older(said)
+        said["facts"][0].update(value="away", verdict="bad")
+
+    found = mixed((17, kind()), (3, older), (1, slow), (1, broken))
+    assert [group.nodes for group in found.odd] == [["node020"], ["node021"]]
+    assert found.odd[0].differences == [("RDMA device, link", "16.0 GT/s x16")]
+    assert found.odd[1].differences == [("driver, nvidia", "away")]
+    text = "\n".join(as_text(found, False))
+    assert text.count("another nvpm: 2.0.0 (commit 82b7a1d00000); the others") == 1
+
+
+def test_newer_schema() -> None:
+    """A status of a later schema is not compared, and the text says what to do."""
+    nodes = {name: status(name) for name in ("node1", "node2", "node3")}
+    nodes["node3"].update(schema=3, nvpm="3.1.0 (commit 0123456789ab)")
+    found = Fleet(from_lines(with_labels(nodes)))
+    assert found.alike == 2 and [node.name for node in found.silent] == ["node3"]
+    assert found.silent[0].words == (
+        "nvpm 3.1.0 (commit 0123456789ab) prints schema 3 of nvpm status --json, and this nvpm "
+        "reads up to schema 2: run nvpm compare of that version"
+    )
+    lines = selftest_lines({"node4": {**selftest("node4", 1, 1), "schema": 2}})
+    assert (
+        "a newer nvpm prints schema 2 of nvpm selftest"
+        in next(iter(Fleet(from_lines(lines)).silent)).words
+    )
+
+
+# ---- nodes that should be there ------------------------------------------------------------------
+
+
+def test_expected_nodes() -> None:
+    """A node that gave no status is there; a node of which nothing was read is missing."""
+    lines = [
+        *with_labels({"node1": status("node1"), "node2.example": status("node2")}),
+        "node3: ssh: connect to host node3 port 22: No route to host",
+    ]
+    found = Fleet(from_lines(lines), expected("node[1-5],gpu7"))
+    assert (found.missing, found.missing_count) == (["node4", "node5", "gpu7"], 3)
+    text = list(as_text(found, False))
+    assert text[0] == "3 nodes: 2 are alike, 1 gave no status, 3 are missing."
+    assert any(line.startswith("node[4-5],gpu7") for line in text)
+    found = Fleet(from_lines(lines), expected("4"))
+    assert next(as_text(found, False)).endswith("1 gave no status, 1 is missing.")
+    assert Fleet(from_lines(lines), expected("node2")).unexpected == ["node1", "node3"]
+    for text_of in "node[1-", "0", "9999999", ",":
+        with pytest.raises(argparse.ArgumentTypeError):
+            expected(text_of)

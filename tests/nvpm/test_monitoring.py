@@ -38,6 +38,16 @@ def metrics(tmp_path: Path, *changes: str) -> str:
     return said
 
 
+def test_long_lines(tmp_path: Path) -> None:
+    """No line of a status is so long that srun cuts it, or that two writers of a pipe tear it."""
+    player = Player(tmp_path)
+    root = player.environment["NVPM_SYSROOT"]
+    Machine(root).many_devices()
+    said, _ = called(subject.Machine(root), player.environment, "status", "--json")
+    assert len(json.loads(said)["ways"]) == 96
+    assert max(map(len, said.split("\n"))) < 1000
+
+
 def test_promtool(tmp_path: Path) -> None:
     """promtool has no complaint about the metrics, even if names in them need quotation marks."""
     said = metrics(
