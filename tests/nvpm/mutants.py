@@ -279,7 +279,7 @@ MUTANTS = [
     ("test_compare.py::test_equal_nodes", "compare/features.py", 'if "idle" in value or', "if"),
     (
         "test_compare.py::test_odd_nodes",
-        "compare/groups.py",
+        "compare/fleet.py",
         "(len(group.nodes), group.nodes[0])",
         "group.nodes[0]",
     ),

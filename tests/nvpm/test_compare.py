@@ -302,10 +302,10 @@ def test_two_nodes() -> None:
 @pytest.mark.parametrize("bad", [("node000", "node001"), ("node003", "node004")])
 def test_groups_of_the_same_size(bad: tuple[str, str]) -> None:
     """Of two groups of the same size, the one that is more like all nodes is the norm, whichever
-    comes first. Two of five nodes have another driver, and a third node has less memory in BAR1."""
+    comes first. Two of five nodes have failures, and a third node has less memory in BAR1."""
 
     def other(said: Status) -> None:
-        changed("nvidia", "loaded, version 470")(said)
+        changed("orphans", "1")(said)
         changed("failed_driver", "3")(said)
 
     changes = {"node002": changed("BAR1", "64 GiB"), **dict.fromkeys(bad, other)}
@@ -313,7 +313,7 @@ def test_groups_of_the_same_size(bad: tuple[str, str]) -> None:
     assert found.alike == 2
     by_nodes = {tuple(group.nodes): group.differences for group in found.odd}
     assert set(by_nodes) == {bad, ("node002",)}
-    assert ("driver, nvidia", "loaded, version 470") in by_nodes[bad]
+    assert ("use, failed_driver", "not 0") in by_nodes[bad]
 
 
 def test_most_frequent_value() -> None:
@@ -657,7 +657,10 @@ def test_rates_are_compared_within_a_kind() -> None:
         lines += with_labels({name: said})
         rate = 48e9 if at < 12 else 24e9
         lines += selftest_lines({name: selftest(name, rate, rate)})
-    assert not Fleet(from_lines(lines)).odd
+    found = Fleet(from_lines(lines))
+    name = "selftest, GPU 0 with mlx5_0 by pointer, to the GPU"
+    assert not found.odd
+    assert [kind.norm[name] for kind in found.kinds] == ["about 48 GB/s", "about 24 GB/s"]
 
 
 # ---- versions of nvpm ----------------------------------------------------------------------------
