@@ -6,7 +6,7 @@ from typing import Container, Dict, Iterator, List, NamedTuple, Optional, Sequen
 
 from ..read.machine import clean
 from .features import Features, Key, Seen, seen
-from .groups import MISSING, Group, groups_of, nearest, norm_of
+from .groups import MISSING, Group, groups_of, modes_of, nearest, norm_of
 from .inputs import Node
 from .kinds import kinds_of
 from .measured import Pairs, Rates, compared, pairs, rates, results
@@ -122,14 +122,7 @@ class Fleet:
 
     def kind(self, at: int, key: Key, nodes: List[str], own: Set[str]) -> Kind:
         """Returns a kind with its groups. OWN are the nodes that decide what is usual."""
-        rated = compared({name: self.rates[name] for name in nodes if name in self.rates})
-        features: Dict[str, Features] = {}
-        for name in nodes:
-            added = {**self.tested.get(name, {}), **rated.get(name, {})}
-            features[name] = self.seen[name].features
-            if added:
-                features[name] = {**features[name], **added}
-                self.seen[name] = self.seen[name]._replace(features=features[name])
+        features = {name: self.seen[name].features for name in nodes}
         version = most_frequent([self.seen[name].nvpm for name in nodes if name in own])
         usual = {
             name: its
@@ -142,13 +135,29 @@ class Fleet:
         # Features that only other nodes have are differences, too.
         others = (its for name, its in features.items() if name not in usual)
         norm = {**{name: MISSING for its in others for name in its}, **norm}
+        tested = self.add_selftests(nodes)
+        norm.update(modes_of({name: its for name, its in tested.items() if name in own}))
+        features.update((name, {**features[name], **its}) for name, its in tested.items())
 
         def counts(node: str, name: str, value: str, usual: str) -> bool:
+            if name.startswith("selftest"):
+                # Administrators test a part of the nodes.
+                return node in tested
             one = self.seen[node]
             return one.nvpm == version or is_real(name, value, usual, one.verdicts, theirs)
 
         groups = nearest(groups_of(features, norm, counts), norm)
         return Kind(key, nodes, norm, [group._replace(kind=at) for group in groups])
+
+    def add_selftests(self, nodes: List[str]) -> Dict[str, Features]:
+        """Adds the results of selftests to the nodes of a kind. Returns the results."""
+        rated = compared({name: self.rates[name] for name in nodes if name in self.rates})
+        tested = {name: self.tested[name] for name in nodes if name in self.tested}
+        for name in tested:
+            tested[name] = {**tested[name], **rated.get(name, {})}
+            features = {**self.seen[name].features, **tested[name]}
+            self.seen[name] = self.seen[name]._replace(features=features)
+        return tested
 
     def compared_with(self, expected: Optional[Expected]) -> Tuple[List[str], List[str]]:
         """Returns the expected names that are not there, and the names that were not expected."""

@@ -7,10 +7,11 @@ import os
 import re
 import sys
 from argparse import Namespace
-from typing import List
+from typing import List, Optional
 
 from ..options import Parser
 from ..read.machine import Machine, clean
+from ..show.page import NewFile
 from .as_json import as_json
 from .fleet import Expected, Fleet
 from .inputs import from_lines, from_paths, lines_of
@@ -68,6 +69,18 @@ def options_of(machine: Machine, words: List[str]) -> Namespace:
 
 def main(machine: Machine, words: List[str]) -> int:
     options = options_of(machine, words)
+    if not options.html:
+        return compare(options, None)
+    try:
+        file = NewFile(options.html)
+    except OSError as error:
+        sys.stderr.write(f"nvpm compare: {options.html} cannot be written: {error.strerror}\n")
+        return 2
+    with file:
+        return compare(options, file)
+
+
+def compare(options: Namespace, file: Optional[NewFile]) -> int:
     try:
         nodes = from_paths(options.path) if options.path else from_lines(lines_of(sys.stdin))
         fleet = Fleet(nodes, options.expect)
@@ -77,6 +90,14 @@ def main(machine: Machine, words: List[str]) -> int:
     if not fleet.nodes:
         sys.stderr.write(nothing(fleet))
         return 2
+    if file:
+        from .page import as_page
+
+        try:
+            file.keep(as_page(fleet))
+        except OSError as error:
+            sys.stderr.write(f"nvpm compare: {options.html} cannot be written: {error.strerror}\n")
+            return 2
     if options.json:
         print(as_json(fleet))
     else:

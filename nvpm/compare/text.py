@@ -7,6 +7,7 @@ from typing import Dict, Iterator, List, Sequence
 
 from .fleet import Fleet, Kind
 from .groups import MISSING, Group
+from .inputs import Node
 from .kinds import NAMES, deciding
 from .names import folded
 
@@ -87,7 +88,11 @@ def of_kind(fleet: Fleet, kind: Kind) -> str:
         return text
     names = {*first.norm, *kind.norm} - {"kernel", "driver, nvidia", "RDMA core, built for"}
     names -= {"GPU, model"}
-    others = sum(kind.norm.get(name, MISSING) != first.norm.get(name, MISSING) for name in names)
+    others = sum(
+        kind.norm.get(name, MISSING) != first.norm.get(name, MISSING)
+        for name in names
+        if not name.startswith("selftest")
+    )
     more = plural(others, "other difference") if others else "no other difference"
     return f"{text} ({more} from kind 1)"
 
@@ -107,11 +112,21 @@ def kind_lines(fleet: Fleet, every: bool) -> Iterator[List[str]]:
         yield [f"  and {len(fleet.kinds) - most} more kinds: nvpm compare --all"]
 
 
-def silent_lines(fleet: Fleet) -> Iterator[List[str]]:
-    by_words: Dict[str, List[str]] = {}
+def silent_by_words(fleet: Fleet) -> Dict[str, List[str]]:
+    """Returns the nodes with the same last words. The words may contain the name of the node, which
+    becomes a star if several nodes have the same words otherwise."""
+    by_words: Dict[str, List[Node]] = {}
     for node in fleet.silent:
-        by_words.setdefault(node.words, []).append(node.name)
-    for words, names in by_words.items():
+        words = node.words.replace(node.name, "*") if len(node.name) > 2 else node.words
+        by_words.setdefault(words, []).append(node)
+    return {
+        words if len(nodes) > 1 else nodes[0].words: [node.name for node in nodes]
+        for words, nodes in by_words.items()
+    }
+
+
+def silent_lines(fleet: Fleet) -> Iterator[List[str]]:
+    for words, names in silent_by_words(fleet).items():
         yield named(names, f"no status: {words or 'no output'}", 2)
 
 

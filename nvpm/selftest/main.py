@@ -6,19 +6,21 @@ import os
 import re
 import signal
 import sys
-from typing import Callable, List, NamedTuple, NoReturn, Optional, Set, Tuple, TypeVar
+from typing import Callable, List, NamedTuple, NoReturn, Optional, Sequence, Set, Tuple, TypeVar
 
 from ..facts.fact import BAD, WARN, Fact, bad
 from ..options import Parser
 from ..read import dma_buf, ways
 from ..read.machine import Machine
+from ..show.page import NewFile
 from . import Absent, cuda, matrix, printers, verbs
 from .bandwidth import Flow
+from .judge import all_software
 from .port import Port, usable_port
 from .trial import Trial
 
 # Exit codes. The parser of options uses 2 for wrong options.
-PASSED, FAILED, NOTHING = 0, 1, 3
+PASSED, FAILED, WRONG, NOTHING = range(4)
 
 LARGEST = 1 << 30
 SHIFTS = {"": 0, "K": 10, "M": 20, "G": 30}
@@ -57,8 +59,8 @@ def read_options(machine: Machine, words: List[str]) -> argparse.Namespace:
         "For each GPU and each RDMA device with an active port: allocates GPU memory, registers "
         "it, moves a pattern through the device both ways, compares, frees the memory while it is "
         "registered.",
-        "Exit codes: 0 each pair passed, 1 some did not, 2 wrong options, 3 there is nothing to "
-        "test.",
+        "Exit codes: 0 each pair passed, 1 some did not, 2 wrong options or --html FILE "
+        "cannot be written, 3 there is nothing to test.",
     )
     parser.add_argument(
         "--size",
@@ -97,8 +99,16 @@ def read_options(machine: Machine, words: List[str]) -> argparse.Namespace:
         metavar="N",
         help="with --bandwidth: for each direction of each pair; 1",
     )
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        help="with --bandwidth: also writes a page for a browser, FILE, which must be new",
+    )
     parser.add_argument("--json", action="store_true", help="one object for machines")
-    return parser.read(machine, words)
+    options = parser.read(machine, words)
+    if options.html and not options.bandwidth:
+        parser.error("--html shows rates: name --bandwidth with it")
+    return options
 
 
 # ---- the GPUs and ports to test ----
@@ -215,6 +225,26 @@ def main(machine: Machine, words: List[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end_by_signal)
     options = read_options(machine, words)
+    if not options.html:
+        return test(machine, options, None)
+    try:
+        file = NewFile(options.html)
+    except OSError as error:
+        return not_written(options.html, error)
+    try:
+        with file:
+            return test(machine, options, file)
+    finally:
+        if not file.kept:
+            sys.stderr.write(f"nvpm selftest: {options.html} is not written\n")
+
+
+def not_written(path: str, error: OSError) -> int:
+    sys.stderr.write(f"nvpm selftest: {path} cannot be written: {error.strerror}\n")
+    return WRONG
+
+
+def test(machine: Machine, options: argparse.Namespace, file: Optional[NewFile]) -> int:
     say = printer(options)
     missing: List[Absent] = []
     gpus = unless_absent(missing, lambda: find_gpus(options.gpu))
@@ -231,7 +261,23 @@ def main(machine: Machine, words: List[str]) -> int:
     passed = test_all(machine, gpus, ports, options, say)
     code = PASSED if all(passed) and not say.slow else FAILED
     say.end(code, passed.count(True), passed.count(False))
+    if file and isinstance(say, (matrix.Text, matrix.Json)):
+        try:
+            write(machine, file, say.flows, ports.not_tested)
+        except OSError as error:
+            return not_written(options.html, error)
     return code
+
+
+def write(
+    machine: Machine,
+    file: NewFile,
+    flows: Sequence[Flow],
+    not_tested: List[Tuple[str, str]],
+) -> None:
+    from .page import as_page
+
+    file.keep(as_page(machine.host, flows, not_tested, all_software(machine, flows)))
 
 
 def printer(options: argparse.Namespace) -> printers.Text:

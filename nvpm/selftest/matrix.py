@@ -23,6 +23,9 @@ LOADS = "Each pair is loaded alone; other jobs get less from these devices meanw
 
 
 class Text(printers.Text):
+    # All trials of the test, for the page.
+    flows: Sequence[Flow] = ()
+
     def begin(self, options: argparse.Namespace, gpus: int, devices: int) -> None:
         print(
             f"nvpm selftest --bandwidth: {plural(gpus, 'GPU')}, {plural(devices, 'RDMA device')}; "
@@ -53,7 +56,7 @@ class Text(printers.Text):
 
     def judged(self, machine: Machine, trials: List[Trial]) -> None:
         self.clear()
-        flows = cast(List[Flow], trials)
+        self.flows = flows = cast(List[Flow], trials)
         judge.judge(flows)
         for by_dma_buf in (False, True):
             chosen = [flow for flow in flows if flow.by_dma_buf == by_dma_buf]
@@ -108,6 +111,8 @@ def allowed(flows: Sequence[Flow]) -> str:
 class Json(printers.Json):
     """Prints one JSON object."""
 
+    flows: Sequence[Flow] = ()
+
     def measured(self, trial: Trial) -> Dict[str, object]:
         flow = cast(Flow, trial)
         limit = flow.limit_of_links
@@ -120,7 +125,7 @@ class Json(printers.Json):
         }
 
     def judged(self, machine: Machine, trials: List[Trial]) -> None:
-        flows = cast(List[Flow], trials)
+        self.flows = flows = cast(List[Flow], trials)
         judge.judge(flows)
         for flow, said in zip(flows, self.pairs):
             said["slow"] = flow.remarks
