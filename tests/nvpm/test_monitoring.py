@@ -73,6 +73,51 @@ def test_rules() -> None:
         assert name.removeprefix("nvpm_").removesuffix("_total") in source, name
 
 
+def queries(said: object) -> Iterator[str]:
+    """Yields each query of the dashboard."""
+    if isinstance(said, list):
+        for one in said:
+            yield from queries(one)
+    elif isinstance(said, dict):
+        yield from (str(said[key]) for key in ("expr", "definition") if key in said)
+        for one in said.values():
+            yield from queries(one)
+
+
+DASHBOARD = json.loads((RULES / "nvpm.dashboard.json").read_text(encoding="utf-8"))
+
+
+def test_dashboard(tmp_path: Path) -> None:
+    """Each metric and each label of the dashboard is one that nvpm prints, and each metric that
+    nvpm prints is in the dashboard."""
+    samples = metrics(tmp_path, f"{STATISTICS}/failed_driver = 3", f"{STATISTICS}/orphans = 2")
+    printed = set(re.findall(r"(?m)^(nvpm_\w+)", samples))
+    labels = set(re.findall(r"(?m)^nvpm_\w+\{(\w+)=", samples)) | {"instance", "file"}
+    found = list(queries(DASHBOARD))
+    used = {name for query in found for name in re.findall(r"\bnvpm_\w+", query)}
+    assert len(found) > 15 and used == printed
+    legends = re.findall(r"\{\{(\w+)\}\}", json.dumps(DASHBOARD))
+    named = [name for query in found for name in re.findall(r"(\w+)=~?\"|by \((\w+)\)", query)]
+    assert {*legends, *filter(None, (name for pair in named for name in pair))} <= labels
+    places = [panel["gridPos"] for panel in DASHBOARD["panels"]]
+    assert len({(place["x"], place["y"]) for place in places}) == len(places)
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(places)
+    assert all(place["x"] + place["w"] <= 24 for place in places)
+
+
+def test_queries_of_the_dashboard(tmp_path: Path) -> None:
+    """Prometheus understands each query, after Grafana has replaced its variables."""
+    rules = []
+    for at, query in enumerate(queries(DASHBOARD)):
+        if not query.startswith("label_values"):
+            text = query.replace("$instance", ".*").replace("$__rate_interval", "5m")
+            assert "$" not in text
+            rules.append({"record": f"q{at}", "expr": text})
+    path = tmp_path / "rules.yml"
+    path.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+    subprocess.run(["promtool", "check", "rules", path], check=True)
+
+
 def test_line_of_a_bad_machine(tmp_path: Path) -> None:
     """The line of check fits into the 1,024 bytes that NRPE passes on: equal facts about several
     devices are one item, errors come first, and the line tells how many items it leaves out."""
