@@ -6,7 +6,7 @@ and srun also tells which task ran on which node."""
 import re
 from typing import Dict, List, Optional
 
-from .names import NotNames, unfolded
+from .names import MOST, NotNames, unfolded
 
 # Programs that print messages of their own with their name as the label.
 TOOLS = ("srun", "pdsh", "clush", "slurmstepd")
@@ -68,6 +68,8 @@ class Reports:
             nodes = unfolded(found["nodes"])
             tasks = unfolded(f"[{found['tasks']}]") if found.get("tasks") else []
         except NotNames:
+            return
+        if len(self.by_node) + len(nodes) > MOST:
             return
         for node in nodes:
             self.by_node.setdefault(node, found["words"])

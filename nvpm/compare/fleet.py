@@ -10,6 +10,7 @@ from .groups import MISSING, Group, groups_of, modes_of, nearest, norm_of
 from .inputs import Node
 from .kinds import kinds_of
 from .measured import Pairs, Rates, compared, pairs, rates, results
+from .names import without_domain
 from .wording import is_real
 
 # The versions of the JSON objects that are read: of nvpm status, and of nvpm selftest.
@@ -175,11 +176,6 @@ class Fleet:
         return list(dict.fromkeys(missing)), sorted(
             name for name in there if name not in wanted and without_domain(name) not in wanted
         )
-
-
-def without_domain(name: str) -> str:
-    """Returns the first part of the name of a host. An address stays as it is."""
-    return name.split(".")[0] if name[:1].isalpha() else name
 
 
 def is_usual(features: Features, norm: Features) -> bool:

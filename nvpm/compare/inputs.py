@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Se
 from ..read import bounded
 from . import collectors
 from .collectors import RETURN_CODE
-from .names import NotNames, unfolded
+from .names import MOST, NotNames, unfolded, without_domain
 
 # Matches a line that begins with a label, which is the name of a node or the number of a task. A
 # line of nvpm's JSON has no label, and begins with a blank, a brace or a quote.
@@ -182,6 +182,7 @@ class Sorter:
         self.by_label: Dict[str, Collected] = {}
         self.reports = collectors.Reports()
         self.names: Set[str] = set()
+        self.left = MOST
         # A heading of clush -b is complete after its second rule.
         self.ruled, self.heading = False, ""
         # The label of the line before, and the lines with this label.
@@ -189,12 +190,18 @@ class Sorter:
 
     def of(self, key: str) -> Collected:
         if key not in self.by_label:
-            try:
-                names = unfolded(key) if self.current == key else [key]
-            except NotNames:
-                names = [key]
-            self.by_label[key] = Collected(key, names or [key])
+            self.by_label[key] = Collected(key, self.unfolded(key) or [key])
         return self.by_label[key]
+
+    def unfolded(self, key: str) -> List[str]:
+        """Returns the names of a heading, or no names for a label. All headings together have at
+        most MOST names, because a node can print a heading, too."""
+        try:
+            names = unfolded(key) if self.current == key else []
+        except NotNames:
+            return []
+        self.left -= len(names)
+        return names if self.left >= 0 else []
 
     def nodes(self, line: str) -> Iterator[Node]:
         """Yields the nodes whose status is complete after this line."""
@@ -267,9 +274,9 @@ class Sorter:
                 for node in collected.rest(self.reports.by_node.get(name, "")):
                     self.names.add(node.name)
                     yield node
-        short = {name.split(".")[0] for name in self.names}
+        there = self.names | {without_domain(name) for name in self.names}
         for name, words in self.reports.by_node.items():
-            if not {name, name.split(".")[0]} & (self.names | short):
+            if name not in there and without_domain(name) not in there:
                 yield Node(name[:LONGEST_NAME], None, words)
 
 

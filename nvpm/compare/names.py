@@ -86,3 +86,8 @@ def runs(digits: List[str]) -> List[str]:
         else:
             found.append([text])
     return [run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in found]
+
+
+def without_domain(name: str) -> str:
+    """Returns the first part of the name of a host. An address stays as it is."""
+    return name.split(".")[0] if name[:1].isalpha() else name

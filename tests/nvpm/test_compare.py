@@ -205,6 +205,28 @@ def test_no_names(text: str) -> None:
         unfolded(text)
 
 
+def test_headings_of_a_node() -> None:
+    """A node that prints headings with many nodes does not fill memory."""
+    rule = "-" * 16
+    lines = [rule, "node1", rule, *printed(status("node1"))]
+    for at in range(50):
+        lines += [rule, f"x{at}-[1-90000]", rule, "words"]
+        lines += [f"clush: y{at}-[1-90000] (90000): exited with exit code 1"]
+    found = list(from_lines(lines))
+    assert found[0].name == "node1" and len(found) < 200100
+
+
+def test_addresses() -> None:
+    """The first part of an address is no name of a host. That of a domain name is one."""
+    lines = [
+        *with_labels({"10.0.0.1": status("a"), "node2.example": status("b")}),
+        "clush: 10.0.0.5: command timeout",
+        "clush: node2: exited with exit code 3",
+    ]
+    found = {node.name: node.words for node in from_lines(lines)}
+    assert found == {"10.0.0.1": "", "node2.example": "", "10.0.0.5": "command timeout"}
+
+
 def test_files(tmp_path: Path) -> None:
     """A directory has a file for each node. Some of the nodes have failed."""
     for name in ("node1", "node2"):
