@@ -42,7 +42,7 @@ def is_heading(name: str) -> bool:
 
 
 class Reports:
-    """What a tool said about nodes: `by_node` has the words, and `tasks` the nodes of srun's
+    """The words of a tool about nodes, in `by_node`. `tasks` has the nodes of srun's
     numbers."""
 
     def __init__(self) -> None:

@@ -41,7 +41,7 @@ class Key(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A node, as its status shows it."""
+    """A node by its status."""
 
     features: Features
     verdicts: Verdicts = frozenset()
@@ -55,7 +55,7 @@ same_key = functools.lru_cache(maxsize=1 << 12)(Key)
 
 
 def seen(status: Json) -> Seen:
-    """Returns what is compared of a node."""
+    """Returns the compared facts of a node."""
     verdicts: Set[Tuple[str, str]] = set()
     models: Set[str] = set()
     gpus, driver, core = False, ABSENT, ABSENT

@@ -15,7 +15,7 @@ LEAST, SHARE = 3, 0.1
 # No fleet has more kinds. The nodes of smaller ones are compared with the nearest of these.
 MOST = 50
 
-# The names of the facts of a key.
+# The names for the facts of a key.
 NAMES = Key("GPU", "kernel", "driver", "RDMA core")
 
 

@@ -16,7 +16,7 @@ Rates = Dict[str, float]
 
 
 class Pair(NamedTuple):
-    """What a test with --bandwidth measured of a GPU and an RDMA device, by one way: the rates to
+    """The rates of a GPU and an RDMA device by one way, from a test with --bandwidth: the rates to
     the GPU and from the GPU, and the rate that the links allow, in bytes per second."""
 
     to_gpu: Optional[float]

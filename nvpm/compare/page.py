@@ -232,7 +232,7 @@ def in_order(name: str) -> Tuple[str, int, str]:
 
 
 def matrix_of(fleet: Fleet, kind: Kind) -> Matrix:
-    """Returns the rates of a kind. The rate of a pair is that of its slower direction."""
+    """Returns the rates of a kind. The slower direction of a pair counts."""
     found: Dict[str, Dict[Tuple[str, str], List[Tuple[Optional[float], str]]]] = {}
     for node in kind.nodes:
         for (gpu, device, way), pair in fleet.measured.get(node, {}).items():

@@ -13,7 +13,7 @@ from .names import folded
 
 # The lines of a screen, its columns, and the columns of a name.
 HEIGHT, WIDTH, NAME = 24, 100, 14
-# Features that describe the nodes that are alike.
+# These features describe nodes that are alike.
 DESCRIBING = (
     *("GPU, model", "driver, nvidia", "driver, flavour", "module, state", "module, source"),
     *("RDMA core, peer memory", "RDMA device, firmware", "ways", "kernel"),

@@ -47,7 +47,7 @@ RESULTS = {
     "CUDA_ERROR_OPERATING_SYSTEM": (304, "CUDA_ERROR_OPERATING_SYSTEM"),
     "CUDA_ERROR_NOT_SUPPORTED": (801, "CUDA_ERROR_NOT_SUPPORTED"),
 }
-# The small numbers are those of Linux.
+# Linux has the small numbers.
 BY_NUMBER = {number: name for name, (number, _) in ERRORS.items()}
 BY_NUMBER.update({number: name for name, (number, _) in RESULTS.items() if number > 200})
 ERRORS.update(RESULTS)

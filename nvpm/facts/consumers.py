@@ -67,7 +67,7 @@ class Try(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A program, its ways, and the RDMA devices with which it works."""
+    """A program, its ways, and its RDMA devices."""
 
     name: str
     tries: Tuple[Try, ...]

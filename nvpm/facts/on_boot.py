@@ -11,7 +11,7 @@ from ..read.modules_load import Line, loaded_on_boot
 from ..read.pci import gpus
 from .fact import Fact, info, warn
 
-# Modules that need NVIDIA's driver, which needs a GPU of this system.
+# These modules need NVIDIA's driver, and the driver needs a GPU.
 OF_GPUS = (
     "nvidia",
     "nvidia_drm",

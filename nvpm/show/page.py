@@ -26,7 +26,7 @@ MEANING = (
     "▼▼▼ below 25 %, or failed",
 )
 
-# A border marks each level that needs attention, so that no level is told by its colour alone.
+# A border marks each level that needs attention, because a colour alone tells nothing on paper.
 STYLE = """
 :root{color-scheme:light dark;--ink:#1b1f24;--dim:#57606a;--paper:#fff;
 --line:#d0d7de;--soft:#f3f5f7;--good:#116329;--bad:#a40e26;--h0:#e9f5ec;--h1:#fff8d6;--h2:#ffe0b0;--h3:#ffbd8a;--h4:#ff9c8f}
@@ -49,7 +49,8 @@ caption{text-align:left;color:var(--dim);padding:.25rem 0}
 th,td{border:1px solid var(--line);padding:.25rem .55rem;text-align:left;vertical-align:top;
 overflow-wrap:anywhere}
 thead th{background:var(--soft);white-space:nowrap}
-tbody th{font-weight:600;min-width:4.5rem;max-width:24rem}td{min-width:6rem}
+tbody th{font-weight:600;min-width:4.5rem;max-width:24rem;overflow-wrap:break-word}
+td{min-width:6rem}
 .number,.heat td,.legend td{min-width:0}
 .here{font-weight:600}.fact{min-width:13rem}.dim,small{color:var(--dim)}
 .number,.heat td{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
@@ -76,7 +77,7 @@ Cell = Union[str, Markup]
 
 
 def escaped(text: object) -> Markup:
-    """Returns a text of a node so that it is only text in the page."""
+    """Returns a text of a node as mere text of the page."""
     if isinstance(text, Markup):
         return text
     said = clean(str(text))
