@@ -219,7 +219,10 @@ NO_CONSOLE = (
     "settings of the virtual machine, or boot an image whose firmware database has the key, or use "
     "modules that the provider has signed. Where there is a console: "
 )
-ON_THE_NODE = "Modules belong to the node: build and load nv_peer_mem there, not in this container."
+ON_THE_NODE = (
+    "Modules belong to the node, not to this container. Run nvpm on the node: it says which module "
+    "the node has. The GPU Operator loads nvidia-peermem with driver.rdma.enabled=true."
+)
 IN_IMAGE = (
     "{image} is one image, so modules are built into the image: add the package to a layered image "
     "or build, and boot that (docs/kubernetes.md)."

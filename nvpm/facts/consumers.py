@@ -58,7 +58,8 @@ class Try(NamedTuple):
     # The drivers of the devices with which the program takes the way; empty if it takes the way
     # with any device.
     drivers: Tuple[str, ...] = ()
-    # The PCI device numbers of devices with which the program passes the way over.
+    # The drivers and the PCI device numbers with which the program passes the way over.
+    not_with: Tuple[str, ...] = ()
     not_on: Tuple[str, ...] = ()
     # Whether the program asks only the GPU's driver for dma-buf. It then chooses dma-buf even for
     # an RDMA device that takes none.
@@ -200,7 +201,7 @@ PROGRAMS = (
         "NVIDIA/nvshmem 2d7d25f (3.5.1): src/modules/transport/common/transport_ib_common.cpp, "
         "src/modules/transport/ibrc/ibrc.cpp",
         skip_dma_buf="NVSHMEM_IB_DISABLE_DMABUF=1",
-        instead="NVSHMEM_REMOTE_TRANSPORT=libfabric",
+        instead="NVSHMEM_REMOTE_TRANSPORT=libfabric NVSHMEM_LIBFABRIC_PROVIDER=efa",
         common=True,
     ),
     Program(
@@ -349,12 +350,18 @@ PROGRAMS = (
     ),
     Program(
         "UCCL P2P",
-        (Try(DMA_BUF, drivers=INTEL), pointer()),
+        (Try(DMA_BUF, drivers=INTEL), Try(POINTER, not_with=INTEL)),
         "uccl-project/uccl da914a2: p2p/rdma/rdma_context.cc",
     ),
     Program(
         "UCCL EP",
-        (pointer(), dma_buf(setting="if it was built with USE_DMABUF=1")),
+        (pointer(),),
+        "uccl-project/uccl da914a2: ep/src/proxy.cpp, ep/Makefile",
+        never=(),
+    ),
+    Program(
+        "UCCL EP, built with USE_DMABUF=1 or for Intel",
+        (dma_buf(NEXT), pointer()),
         "uccl-project/uccl da914a2: ep/src/rdma.cpp, ep/include/common.hpp",
         never=(),
     ),
@@ -373,7 +380,8 @@ PROGRAMS = (
     Program(
         "monarch",
         (dma_buf(gpu_alone=True),),
-        "meta-pytorch/monarch 3fc0a66: monarch_rdma/src/backend/ibverbs/domain.rs",
+        "meta-pytorch/monarch 3fc0a66: monarch_rdma/src/backend/ibverbs/domain.rs, efa_domain.rs",
+        never=(),
     ),
     Program(
         "gloo, ibverbs",
@@ -387,9 +395,9 @@ PROGRAMS = (
         without="leaves the channel out, without an error",
     ),
     Program(
-        "GASNet-EX (UPC++, Chapel, Legion)",
+        "GASNet-EX 2020.11 (UPC++, Chapel, Legion)",
         (pointer(NV_MEM),),
-        "GASNet-EX 2020.11.0, in chapel-lang/chapel 4bf5d7a: other/kinds/gasnet_cuda_uva.c",
+        "GASNet-EX, in chapel-lang/chapel 4bf5d7a: other/kinds/gasnet_cuda_uva.c",
         only=MLX5,
         advice=f"{NOTHING_ELSE} it works with the RDMA cores that have this file (support.md).",
     ),

@@ -7,6 +7,7 @@ from typing import Dict, Iterator, List, Optional
 from ..read import ways
 from ..read.conf import configured
 from ..read.machine import CONF, MODULE, SERVICE, Machine
+from ..read.names import pair_names
 from ..read.ways import DMA_BUF, PEERMEM, Pair
 from .consumers import (
     FAILS,
@@ -65,12 +66,8 @@ def fact(machine: Machine, program: Program) -> Optional[Fact]:
     value = texts[0]
     if len(texts) > 1:
         named = zip(pairs_by_outcome.values(), texts)
-        value = "; ".join(f"with {devices_of(pairs)}: {text}" for pairs, text in named)
+        value = "; ".join(f"with {pair_names(machine, pairs)}: {text}" for pairs, text in named)
     return judged(machine, program, list(pairs_by_outcome), value)
-
-
-def devices_of(pairs: List[Pair]) -> str:
-    return ", ".join(dict.fromkeys(device for _, device in pairs))
 
 
 def said(machine: Machine, program: Program, found: Outcome) -> str:
@@ -94,6 +91,8 @@ def by_dma_buf(machine: Machine, program: Program, found: Outcome) -> str:
         return f"{text}; of peer memory it sees none{sees}"
     if program.skip_dma_buf:
         return f"{text}, which it tries first; {program.skip_dma_buf} makes it register pointers"
+    if all(attempt.way == DMA_BUF for attempt in program.tries):
+        return f"{text} alone"
     return f"{text}, which it tries first"
 
 

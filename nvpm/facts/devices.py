@@ -129,7 +129,7 @@ def of_none(machine: Machine) -> str:
     lines = on_boot.without_gpu(machine)
     if not lines or flavour(machine):
         return FIND_GPU
-    return f"{WITHOUT_GPU} {on_boot.remove(lines[0])} If it is to have one: {FIND_GPU}"
+    return f"{WITHOUT_GPU} {on_boot.remove(lines)} If it is to have one: {FIND_GPU}"
 
 
 def numa_node(machine: Machine, section: str, pci: Pci) -> Optional[Fact]:

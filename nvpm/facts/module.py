@@ -63,6 +63,7 @@ NO_PEER_MEMORY = "it could not be used with this RDMA core, which has no peer me
 PEERMEM_SERVES = "nvidia_peermem serves the same programs"
 NO_GPU = "this machine has no NVIDIA GPU"
 GIVEN_AWAY = "the GPUs are given to virtual machines, and the module belongs there"
+NO_GPU_GIVEN = "this container was given no GPU"
 EXCLUDED = "it serves none of the GPUs here"
 NONE_ASKS = "it serves none of the RDMA devices here"
 PEERMEM_IS_HERE = "nvidia_peermem is installed, and would serve the same programs"
@@ -121,6 +122,8 @@ def of_absence(machine: Machine) -> Tuple[Callable[..., Fact], str]:
         return info, f"; {GIVEN_AWAY}"
     if ways.excluded_gpus(machine):
         return info, f"; {EXCLUDED}"
+    if ways.given_no_gpu(machine):
+        return info, f"; {NO_GPU_GIVEN}"
     if nics(machine) and none_asks(machine):
         return info, f"; {NONE_ASKS}"
     if not module_wanted(machine) and ways.peer_memory_by(machine):

@@ -22,10 +22,9 @@ OF_GPUS = (
     "gdrdrv",
     "nvidia_fs",
 )
-REMOVE = (
-    "Remove the line {module} from {file}, or, if the file comes with a package: ln -s /dev/null "
-    "/etc/modules-load.d/{name}. Then systemctl restart systemd-modules-load."
-)
+REMOVE = "Remove {lines}. Then systemctl restart systemd-modules-load."
+# An update would bring back the line of a package's file.
+HIDE = "{line} (or hide this file of a package: ln -s /dev/null /etc/modules-load.d/{name})"
 NO_GPU = "this node has no NVIDIA GPU"
 GIVEN_AWAY = "the GPUs are given to virtual machines"
 NO_CORE = "the RDMA core has no peer memory, and nvidia_peermem answers Invalid argument"
@@ -39,9 +38,15 @@ def without_gpu(machine: Machine) -> List[Line]:
     return [line for line in lines if line.module in OF_GPUS and not machine.loaded(line.module)]
 
 
-def remove(line: Line) -> str:
-    name = line.file.rpartition("/")[2]
-    return REMOVE.format(module=line.module, file=line.file, name=name)
+def remove(lines: List[Line]) -> str:
+    return REMOVE.format(lines=", ".join(map(line_of, lines)))
+
+
+def line_of(line: Line) -> str:
+    text = f"the line {line.module} from {line.file}"
+    if line.file.startswith("/etc/"):
+        return text
+    return HIDE.format(line=text, name=line.file.rpartition("/")[2])
 
 
 def fact(machine: Machine) -> Optional[Fact]:
@@ -50,10 +55,10 @@ def fact(machine: Machine) -> Optional[Fact]:
         names = ", ".join(f"{line.module} ({line.file})" for line in found)
         why = GIVEN_AWAY if gpus(machine) else NO_GPU
         value = f"{names} cannot be loaded, because {why}: systemd-modules-load fails at each boot"
-        return warn("driver", "modules-load.d", value, remove(found[0]))
+        return warn("driver", "modules-load.d", value, remove(found))
     peermem = [line for line in loaded_on_boot(machine) if line.module == "nvidia_peermem"]
     refused = machine.loaded("ib_core") and not peer_memory_in(machine)
     if peermem and refused and not machine.loaded("nvidia_peermem"):
         value = f"nvidia_peermem ({peermem[0].file}) cannot be loaded, because {NO_CORE}"
-        return info("driver", "modules-load.d", value, remove(peermem[0]))
+        return info("driver", "modules-load.d", value, remove(peermem))
     return None

@@ -120,7 +120,9 @@ def takes(attempt: Try, device: Device) -> bool:
     """Returns whether the program tries this way with the RDMA device."""
     if attempt.drivers and device.driver not in attempt.drivers:
         return False
-    return device.number not in attempt.not_on and bool(re.search(attempt.names, device.name))
+    if device.driver in attempt.not_with or device.number in attempt.not_on:
+        return False
+    return bool(re.search(attempt.names, device.name))
 
 
 def why_none(program: Program, device: Device, served: str) -> str:

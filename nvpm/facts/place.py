@@ -4,9 +4,11 @@ has."""
 
 from typing import Optional
 
+from ..read import ways
 from ..read.machine import MODULE, Machine
+from ..read.pci import gpus
 from ..read.place import DRIVER_CONTAINER, container, virtual
-from .fact import Fact, Facts, info, warn
+from .fact import Fact, Facts, bad, info, warn
 
 NOT_ALL_ITS_OWN = (
     "the devices are not all its own, so distances are not judged; "
@@ -82,7 +84,8 @@ def seen(machine: Machine) -> Fact:
     lacks = ", ".join(what for what, count in there.items() if not count)
     if lacks:
         value = f"{value}; not there: {lacks}"
-    return info("machine", "container sees", value, GIVE_THEM if lacks else "")
+    judge = bad if gpus(machine) and ways.given_no_gpu(machine) else info
+    return judge("machine", "container sees", value, GIVE_THEM if lacks else "")
 
 
 def driver_container(machine: Machine) -> Optional[Fact]:

@@ -29,7 +29,8 @@ def loaded_on_boot(machine: Machine) -> List[Line]:
     names = set()
     for file in machine.glob(*FILES):
         name = file.rpartition("/")[2]
-        if name in names:
+        # Debian has a link to /etc/modules in /etc/modules-load.d.
+        if name in names or machine.link(file) == "../modules":
             continue
         names.add(name)
         for line in machine.lines(file):

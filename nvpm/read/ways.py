@@ -149,6 +149,13 @@ def gpu_elsewhere(machine: Machine) -> str:
     return ""
 
 
+def given_no_gpu(machine: Machine) -> bool:
+    """Returns whether this is a container without a GPU. A container sees the node's GPUs in sysfs,
+    but CUDA needs their device files."""
+    files = machine.glob("/dev/nvidia[0-9]*")
+    return bool(container(machine)) and machine.loaded("nvidia") and not files
+
+
 @once
 def in_the_way(machine: Machine) -> str:
     """Returns why no GPU memory can be registered; an empty string if some GPU memory can be
@@ -157,8 +164,7 @@ def in_the_way(machine: Machine) -> str:
         return "its GPUs are given to virtual machines, which register their memory"
     if not gpus(machine):
         return gpu_elsewhere(machine) or "there is no NVIDIA GPU"
-    # A container sees the node's GPUs in sysfs, but CUDA needs their device files.
-    if container(machine) and machine.loaded("nvidia") and not machine.glob("/dev/nvidia[0-9]*"):
+    if given_no_gpu(machine):
         return "this container was given no GPU (--gpus, or the device plugin)"
     if not machine.loaded("nvidia"):
         return "the NVIDIA driver is not loaded"

@@ -13,10 +13,10 @@ from ..facts.status import Status
 from ..read import dma_buf, ways
 from ..read.doubts import uncertain
 from ..read.machine import Machine, clean
+from ..read.names import folded, gpu_numbers
 from ..read.pci import gpus, nics
 from ..read.reader import NVIDIA_DRIVER
 from ..read.ways import DMA_BUF
-from .names import folded, gpu_numbers
 from .programs import program_lines
 
 # The answer has at most HEIGHT lines and WIDTH columns on every node. On a screen with fewer

@@ -13,10 +13,10 @@ from ..facts.fact import BAD, GOOD, NONE, WARN, Fact, to_do
 from ..facts.status import Status
 from ..read import ways
 from ..read.machine import MODULE, module_wanted
+from ..read.names import folded
 from ..read.pci import gpus
 from . import answer
 from .lines import lines_of
-from .names import folded
 
 # The version of the JSON object, which docs/monitoring.md explains. A change of the object's
 # meaning increases this number.

@@ -7,8 +7,8 @@ from ..facts.consumers import BY_ANOTHER_ROW, PROGRAMS
 from ..facts.outcomes import Group, Outcome, grouped, persistent
 from ..read import ways
 from ..read.machine import MODULE, Machine
+from ..read.names import pair_names
 from ..read.ways import DMA_BUF
-from .names import folded, gpu_numbers
 
 FIND_NONE = "find no way"
 UNFIT = "cannot use this RDMA device"
@@ -22,18 +22,6 @@ def program_lines(machine: Machine) -> Iterator[str]:
         begin = f"with {pair_names(machine, group.pairs)}: " if len(groups) > 1 else ""
         for text, programs in by_way(machine, group).items():
             yield f"{begin}{text}: {'; '.join(programs)}"
-
-
-def pair_names(machine: Machine, pairs: List[ways.Pair]) -> str:
-    """Returns the names of the RDMA devices of PAIRS, and of their GPUs if these are not all GPUs
-    with these devices."""
-    devices = list(dict.fromkeys(device for _, device in pairs))
-    gpu_names = list(dict.fromkeys(gpu for gpu, _ in pairs))
-    text = ", ".join(folded(devices))
-    if len(gpu_names) == len(ways.usable_gpus(machine)):
-        return text
-    numbers = gpu_numbers(machine)
-    return f"{text} and GPU {', '.join(folded([str(numbers[name]) for name in gpu_names]))}"
 
 
 def by_way(machine: Machine, group: Group) -> Dict[str, List[str]]:

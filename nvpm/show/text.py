@@ -9,9 +9,9 @@ from typing import Dict, Iterator, List, Optional, Set
 from ..facts.fact import BAD, GOOD, NONE, WARN, Fact, to_do
 from ..facts.status import Status
 from ..facts.topology import NODE, PHB, PIX, PXB, SYS
+from ..read.names import folded, gpu_numbers
 from . import answer
 from .lines import MANY, Line, lines_of, section_of
-from .names import folded, gpu_numbers
 from .screen import Screen
 
 MARKS = {GOOD: "ok", WARN: " !", BAD: "!!", NONE: "  "}

@@ -139,7 +139,7 @@ MUTANTS = [
     ),
     (
         f"{VARIED}[one GPU is a virtual machine's: numbers are those of the driver]",
-        "show/names.py",
+        "read/names.py",
         "enumerate(ways.driven_gpus(machine))",
         "enumerate(ways.gpus(machine))",
     ),

@@ -54,6 +54,8 @@ def way(attempt: Try) -> str:
         parts.append(f"with devices named {listed(tuple(attempt.names.split('|')))}")
     if attempt.drivers:
         parts.append(f"with devices of {listed(attempt.drivers)}")
+    if attempt.not_with:
+        parts.append(f"not with devices of {listed(attempt.not_with)}")
     if attempt.not_on:
         parts.append(f"not on devices {listed(attempt.not_on)}")
     return ", ".join(parts)
@@ -105,9 +107,9 @@ def skip() -> Iterator[str]:
     without = [
         program.name
         for program in PROGRAMS
-        if program.tries[0].way == DMA_BUF and not program.skip_dma_buf
+        if program.tries[0] == Try(DMA_BUF, gpu_alone=True) and not program.skip_dma_buf
     ]
-    yield row("none", "; ".join(without))
+    yield row("none: they stay with dma-buf", "; ".join(without))
 
 
 PAGES = {TOP / "docs/consumers.md": order, TOP / "docs/choosing.md": skip}

@@ -4,8 +4,8 @@
 import re
 from typing import Dict, List
 
-from ..read import ways
-from ..read.machine import Machine
+from . import ways
+from .machine import Machine
 
 
 def gpu_numbers(machine: Machine) -> Dict[str, int]:
@@ -31,3 +31,15 @@ def follows(name: str, other: str) -> bool:
     if not one or not two:
         return False
     return one.group(1) == two.group(1) and int(one.group(2)) + 1 == int(two.group(2))
+
+
+def pair_names(machine: Machine, pairs: List[ways.Pair]) -> str:
+    """Returns the names of the RDMA devices of PAIRS, and of their GPUs if these are not all GPUs
+    with these devices."""
+    devices = list(dict.fromkeys(device for _, device in pairs))
+    gpu_names = list(dict.fromkeys(gpu for gpu, _ in pairs))
+    text = ", ".join(folded(devices))
+    if len(gpu_names) == len(ways.usable_gpus(machine)):
+        return text
+    numbers = gpu_numbers(machine)
+    return f"{text} and GPU {', '.join(folded([str(numbers[name]) for name in gpu_names]))}"
