@@ -72,3 +72,9 @@ def many(count: int, of: int) -> bool:
 def deciding(keys: List[Key]) -> List[int]:
     """Returns the places of the facts in which these keys differ."""
     return [place for place in range(len(NAMES)) if len({key[place] for key in keys}) > 1]
+
+
+def value_of(key: Key, place: int) -> str:
+    """Returns the text of a fact of a key. A node may not know the models of its GPUs; a kind may
+    have several kernels, drivers or cores."""
+    return key[place] or ("not known" if NAMES[place] == NAMES.models else "any")

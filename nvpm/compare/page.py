@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 from ..show.page import Markup, element, escaped, heat, legend, page, row, table, tiles
 from .fleet import Fleet, Kind
 from .groups import MISSING, Group
-from .kinds import NAMES, deciding
+from .kinds import NAMES, deciding, value_of
 from .names import folded
 from .text import headline, plural, silent_by_words
 
@@ -163,7 +163,7 @@ def kinds(fleet: Fleet) -> Iterator[Markup]:
         cells = [
             count(kind.nodes),
             element("td", f"! {strange}" if strange else "0", "number"),
-            *(element("td", kind.key[place] or "any") for place in places),
+            *(element("td", value_of(kind.key, place)) for place in places),
             element("td", folded(kind.nodes)),
         ]
         rows.append(row(f"kind {at}", cells))

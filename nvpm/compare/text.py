@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, Sequence
 from .fleet import Fleet, Kind
 from .groups import MISSING, Group
 from .inputs import Node
-from .kinds import NAMES, deciding
+from .kinds import NAMES, deciding, value_of
 from .names import folded
 
 # The lines of a screen, its columns, and the columns of a name.
@@ -82,7 +82,7 @@ def of_kind(fleet: Fleet, kind: Kind) -> str:
     """Returns the facts that decide a kind, and how much else differs from the first kind."""
     keys = [one.key for one in fleet.kinds]
     places = deciding(keys)
-    text = ", ".join(f"{NAMES[place]} {kind.key[place] or 'any'}" for place in places)
+    text = ", ".join(f"{NAMES[place]} {value_of(kind.key, place)}" for place in places)
     first = fleet.kinds[0]
     if kind is first:
         return text
