@@ -377,6 +377,21 @@ AMD = Cause(
     "`CONFIG_DMABUF_MOVE_NOTIFY`, and `NCCL_DMABUF_ENABLE=1`",
     name="AMD",
 )
+ROCM_KERNEL_CONFIG = Cause(
+    "the program for AMD's GPUs looks in `/boot/config-$(uname -r)` for `CONFIG_PCI_P2PDMA` and "
+    "`CONFIG_DMABUF_MOVE_NOTIFY`. CoreOS and containers do not have that file, or the kernel lacks "
+    "these settings",
+    "`grep -c -e pci_p2pdma -e dma_buf_move_notify /proc/kallsyms` on the node: if it finds both, "
+    "a newer UCX (with ucx#11541), or the host's `/boot` in the container; else another kernel",
+    name="kernel settings for ROCm",
+)
+OTHER_GPU = Cause(
+    "the accelerator is of another maker (Intel, Habana, Cambricon, Moore Threads, Huawei, AWS), "
+    "which no module for NVIDIA's GPUs serves",
+    "The maker's own peer memory, or dma-buf of the maker's driver: the program has to be built "
+    "for this accelerator",
+    name="accelerator of another maker",
+)
 UAR = Cause(
     "the GPU may not ring the NIC's doorbell: the NVIDIA driver lacks `PeerMappingOverride`, or "
     "the container lacks rights",

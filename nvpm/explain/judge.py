@@ -69,6 +69,10 @@ NOT_ON_EFA = frozenset(
     }
 )
 NVIDIA_NIC = frozenset({"mlx5_nic", "infiniband"})
+# Only NVIDIA's GPUs have these.
+OF_NVIDIA_GPU = frozenset({c.NO_CLIENT, c.MARKER, c.MEMORY_PEERS, c.NO_DMABUF, c.GEFORCE, c.VMM})
+OTHER_GPU = frozenset({"amd", "other_gpu"})
+NVIDIA_GPU = frozenset({"geforce", "data_center"})
 
 
 class Proof(NamedTuple):
@@ -162,10 +166,20 @@ def of_other_nic(cause: Cause, facts: LogFacts) -> bool:
     return cause in NOT_ON_EFA and "efa" in facts.names and not NVIDIA_NIC & facts.names
 
 
+def of_other_gpu(cause: Cause, facts: LogFacts) -> bool:
+    """Returns whether the log names only GPUs of other makers, and the cause is one of NVIDIA's."""
+    return (
+        cause in OF_NVIDIA_GPU
+        and not OTHER_GPU.isdisjoint(facts.names)
+        and NVIDIA_GPU.isdisjoint(facts.names)
+    )
+
+
 def holds(case: Case, variant: Variant, facts: LogFacts) -> bool:
     return (
         line_allows(case.when, case.unless, variant)
         and not of_other_nic(case.cause, facts)
+        and not of_other_gpu(case.cause, facts)
         and all(holds_in_log(one, facts) for one in case.when if not is_of_line(one))
         and not any(holds_in_log(one, facts) for one in case.unless if not is_of_line(one))
     )

@@ -51,6 +51,15 @@ SIGNS = (
         r"(?<!CUDA/)\bROCm\b(?! support: no|\W{0,12}(?:no|not)\b)|--use_rocm[= ]\d|MPI-ROCM",
     ),
     sign(
+        "other_gpu",
+        "the accelerator is of another maker than NVIDIA and AMD",
+        "habanalabs Habana Gaudi gaudi_gdr MLU Cambricon MTT Moore Ascend torch_npu GPU Trainium "
+        "use_hl use_mlu use_neuron use_neuron_dmabuf Inferentia",
+        r"habanalabs|\bHabana\b|\bGaudi ?[23]?\b|gaudi_gdr|--use_(?:hl|mlu|neuron\w*)[= ]\d",
+        r"\bMLU\d{3}|Cambricon|\bMTT S\d|Moore Threads|\bAscend ?\d{3}|torch_npu|Trainium",
+        r"Inferentia|Data Center GPU Max",
+    ),
+    sign(
         "efa",
         "the network is EFA",
         "EFA efa Libfabric rdmap",

@@ -14,6 +14,7 @@ ERDMA = (
 # A pointer to GPU memory was registered.
 REG_MR = (
     Case(c.AMD, ("errno=EFAULT,EINVAL,EOPNOTSUPP", "amd")),
+    Case(c.OTHER_GPU, ("errno=EFAULT,EINVAL,EOPNOTSUPP", "other_gpu"), ("amd",), FITS),
     Case(c.GEFORCE, ("errno=EFAULT,EINVAL", "geforce")),
     Case(c.VMM, ("errno=EFAULT", "peermem_loaded"), sure=FITS),
     Case(c.VMM, ("errno=EFAULT", "vmm"), sure=FITS),
@@ -55,6 +56,7 @@ REG_MR_ALONE = (
 # A dma-buf of GPU memory was registered. The exporter of the dma-buf can refuse as well as the NIC.
 REG_DMABUF_MR = (
     Case(c.AMD, ("errno=EOPNOTSUPP,EINVAL", "amd")),
+    Case(c.OTHER_GPU, ("errno=EOPNOTSUPP,EINVAL,EFAULT", "other_gpu"), ("amd",), FITS),
     Case(c.FOREIGN_DMABUF, ("errno=ENOMEM,EINVAL,EOPNOTSUPP,EIO,EREMOTEIO", "foreign_dmabuf")),
     Case(c.DATA_DIRECT, ("errno=EOPNOTSUPP,EINVAL", "data_direct"), sure=FITS),
     Case(c.NO_DMABUF, ("errno=EPROTONOSUPPORT,ENOSYS,EBADF",), ("amd",)),

@@ -18,6 +18,7 @@ SHOWING = {
     "gb10": "Product Name : GB10",
     "grace": "Processor : Grace",
     "amd": "modules: amdgpu",
+    "other_gpu": "kernel driver: habanalabs",
     "efa": "provider: efa",
     "infiniband": "link_layer: InfiniBand",
     "ethernet": "link_layer: Ethernet",

@@ -795,4 +795,10 @@ MUTANTS = [
         "if facts is not None and found.cause.of_node:",
         "if False:",
     ),
+    (
+        "test_explain_logs.py::test_log[a Gaudi, in a program that knows dma-buf]",
+        "explain/judge.py",
+        "not OTHER_GPU.isdisjoint(facts.names)",
+        "False",
+    ),
 ]

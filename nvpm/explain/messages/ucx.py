@@ -296,10 +296,17 @@ SECTION = Section(
             (Case(c.CUDA_CONTEXT),),
         ),
         Message(
-            "dmabuf support requested but not found",
+            "UCX  ERROR dmabuf support requested but not found",
             "openucx/ucx: src/uct/cuda/cuda_copy/cuda_copy_md.c",
             (Case(c.NO_DMABUF),),
             note="`UCX_CUDA_COPY_DMABUF=yes` is set, and this driver exports no dma-buf",
+        ),
+        Message(
+            "ROCm dmabuf support requested but not found",
+            "openucx/ucx: src/uct/rocm/copy/rocm_copy_md.c; ucx#11540, #11541",
+            (Case(c.ROCM_KERNEL_CONFIG),),
+            note="`UCX_ROCM_COPY_DMABUF=yes` is set",
+            sure=FITS,
         ),
         Message(
             "cannot set sync_memops on CUDA VMM without cuCtxSetFlags()",
