@@ -375,6 +375,7 @@ AMD = Cause(
     "the GPUs are AMD's, which nv_peer_mem does not serve: amdgpu has its own peer memory",
     "amdgpu with RDMA, or dma-buf: a kernel with `CONFIG_PCI_P2PDMA` and "
     "`CONFIG_DMABUF_MOVE_NOTIFY`, and `NCCL_DMABUF_ENABLE=1`",
+    tell="`lsmod` shows amdgpu, and not nvidia",
     name="AMD",
 )
 ROCM_KERNEL_CONFIG = Cause(

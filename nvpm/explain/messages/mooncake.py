@@ -27,6 +27,17 @@ NO_RNIC = (
     Case(c.NO_DEVICE),
 )
 
+# Up to 0.3.12, Mooncake exports the mapping at the buffer's beginning alone.
+RANGE_OF_MOONCAKE = (
+    "Mooncake with #3538 (later than 0.3.12), which exports the whole buffer; else "
+    "`PYTORCH_CUDA_ALLOC_CONF` without `expandable_segments:True`"
+)
+# Mooncake's own way for AMD's GPUs, in place of RCCL's.
+HIP = (
+    "Mooncake with #2225, built with `USE_HIP_DMABUF=ON`, which registers by dma-buf, and "
+    "`MOONCAKE_DISABLE_HIP_DMABUF=0`. Older versions register a pointer, which needs amdgpu's peer "
+    "memory"
+)
 ANY_ERROR = (KNOWN_ERRORS, "errno=EAGAIN,EMFILE,ENFILE")
 
 SECTION = Section(
@@ -39,19 +50,39 @@ SECTION = Section(
             "Failed to register memory <n>",
             "kvcache-ai/Mooncake: "
             "mooncake-transfer-engine/src/transport/rdma_transport/rdma_context.cpp; "
-            "Mooncake#351, #281, #1405, #1765, #2511, #3538, #3639, sglang#6193",
-            REG_MR
+            "Mooncake#351, #281, #751, #1405, #1765, #2511, #3538, #3639, sglang#6193, #6894",
+            tuple(one._replace(do=HIP) if one.cause == c.AMD else one for one in REG_MR)
             + (
                 Case(c.NO_DMABUF, ("errno=EOPNOTSUPP", "mooncake_dmabuf"), ("vmm",)),
                 Case(c.NO_DMABUF, ("errno=EINVAL", "mooncake_dmabuf"), ("vmm",), POSSIBLE),
-                # Up to 0.3.12, Mooncake exports the mapping at the buffer's beginning alone.
+                Case(
+                    c.DMABUF_RANGE,
+                    ("errno=EINVAL", "mooncake_dmabuf"),
+                    ("geforce", "amd", "other_gpu"),
+                    FITS,
+                    RANGE_OF_MOONCAKE,
+                ),
+                Case(
+                    c.DMABUF_RANGE,
+                    ("errno=EINVAL", "vmm"),
+                    ("geforce", "amd", "other_gpu", "mooncake_dmabuf"),
+                    FITS,
+                    RANGE_OF_MOONCAKE,
+                ),
+                # Mooncake registers a pointer, unless it is told to use dma-buf.
                 Case(
                     c.DMABUF_RANGE,
                     ("errno=EINVAL",),
-                    ("geforce", "amd"),
-                    FITS,
-                    do="Mooncake with #3538 (later than 0.3.12), which exports the whole buffer; "
-                    "else `PYTORCH_CUDA_ALLOC_CONF` without `expandable_segments:True`",
+                    ("geforce", "amd", "other_gpu", "mooncake_dmabuf", "vmm"),
+                    POSSIBLE,
+                    RANGE_OF_MOONCAKE,
+                ),
+                Case(
+                    c.AMD,
+                    ("errno=EINVAL",),
+                    ("geforce", "data_center", "amd", "other_gpu", "mooncake_dmabuf"),
+                    POSSIBLE,
+                    HIP,
                 ),
                 Case(c.VMM, ("errno=EINVAL", "vmm"), ("mooncake_dmabuf",), POSSIBLE),
                 # Mooncake calls ibv_fork_init, with which each registration splits mappings.
@@ -71,8 +102,9 @@ SECTION = Section(
                     "Killed programs can leave some, which a reboot frees",
                 ),
             ),
-            note="the error is at the end of the line; DLSlime prints the line without one. A "
-            "buffer counts toward the limit on locked memory once for each NIC",
+            note="the error is at the end of the line; DLSlime prints the line without one. "
+            "Only with `WITH_NVIDIA_PEERMEM=0` Mooncake registers a dma-buf. A buffer counts "
+            "toward the limit on locked memory once for each NIC",
         ),
         Message(
             "Mooncake memory registration failed",
