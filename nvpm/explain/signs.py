@@ -206,6 +206,12 @@ SIGNS = (
         r"(?i)selected provider is \w",
     ),
     sign(
+        "ofi_verbs",
+        "the plug-in uses libfabric's provider verbs",
+        "provider Provider",
+        r"(?i)(?:selected provider is|\bprovider:) verbs",
+    ),
+    sign(
         "container",
         "the program runs in a container",
         "docker kubectl kubelet pod pods containerd dockerenv podman enroot pyxis k",

@@ -194,6 +194,21 @@ OFI_REG = (
         POSSIBLE,
     ),
 )
+# NCCL's plug-in for libfabric, whose messages begin with NET/OFI. The plug-in is AWS's, so its
+# provider is EFA if the log does not name another one.
+OFI_PLUGIN_REG = (
+    *(one for one in OFI_REG if one.cause not in (c.NO_CLIENT, c.NO_HMEM)),
+    Case(
+        c.EFA_PEER,
+        ("errno=EFAULT,EOPNOTSUPP,ENOSYS",),
+        ("efa", "amd", "mlx5_nic", "ofi_verbs"),
+        FITS,
+    ),
+    Case(c.NO_CLIENT, ("errno=EFAULT", "ofi_verbs"), ("efa",), FITS),
+    Case(c.NO_CLIENT, ("errno=EFAULT", "mlx5_nic"), ("efa", "ofi_verbs"), FITS),
+    Case(c.NO_HMEM, ("errno=EOPNOTSUPP,ENOSYS", "ofi_verbs"), ("efa",), FITS),
+    Case(c.NO_HMEM, ("errno=EOPNOTSUPP,ENOSYS",), ("efa", "ofi_verbs"), POSSIBLE),
+)
 
 # These words are in lines about RDMA.
 OF_RDMA = ("dma", "ibv", "uverbs", "UCX", "NCCL", "NET/")

@@ -41,6 +41,7 @@ SHOWING = {
     "omni_path": "device: hfi1_0",
     "julia_frames": "3 multiq_check_empty",
     "ofi_provider": "Selected provider is tcp",
+    "ofi_verbs": "provider: verbs;ofi_rxm",
     "container": "$ docker run image",
     "vm": "Hypervisor: KVM",
     "peermem_loaded": "nv_peer_mem 20480 0",

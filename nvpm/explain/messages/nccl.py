@@ -8,7 +8,7 @@ from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
 from ..verbs import (
     CREATE,
     MODIFY_QP,
-    OFI_REG,
+    OFI_PLUGIN_REG,
     REG_DMABUF_MR,
     REG_DMABUF_MR_DIRECT,
     REG_MR,
@@ -398,8 +398,8 @@ SECTION = Section(
         ),
         Message(
             "NET/OFI Unable to register memory (type =",
-            "aws/aws-ofi-nccl: src/nccl_ofi_sendrecv.cpp; nccl#563",
-            OFI_REG,
+            "aws/aws-ofi-nccl: src/nccl_ofi_sendrecv.cpp; nccl#563, aws-ofi-nccl#584",
+            OFI_PLUGIN_REG,
             note="EFA has a peer-memory module of its own, efa_nv_peermem. `Invalid argument`: "
             "NCCL 2.19 and later do not work with EFA installers before 1.29; "
             "`FI_EFA_SET_CUDA_SYNC_MEMOPS=0` goes on with them",
@@ -407,7 +407,7 @@ SECTION = Section(
         Message(
             "register memory region with regattr",
             "aws/aws-ofi-nccl: src/nccl_ofi_ofiutils.cpp",
-            OFI_REG,
+            OFI_PLUGIN_REG,
             note="libfabric or EFA refused the memory",
         ),
         Message(
