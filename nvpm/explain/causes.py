@@ -118,6 +118,26 @@ NO_DMABUF = Cause(
     tell="`nvpm status --all` says so",
     name="no dma-buf",
 )
+NIC_NEVER_ASKS = Cause(
+    "this NIC's driver takes no pointer to GPU memory: the kernel's own drivers of NICs that are "
+    "not NVIDIA's (irdma, bnxt_re, mana, erdma, ionic and others) never ask for peer memory",
+    "Let the program register by dma-buf: the open NVIDIA driver, kernel 5.12, and a driver of "
+    "this NIC that has the verb. Only some makers' own drivers ask for peer memory; `nvpm status "
+    "--all` says what this node's driver does",
+    "RDMA devices: `peer memory`",
+    tell="the NIC is not one of NVIDIA's",
+    name="NIC that never asks",
+)
+NIC_NO_DMABUF = Cause(
+    "dma-buf is not available: the driver of this NIC lacks the verb, or the NVIDIA driver exports "
+    "none. A peer-memory module does not help, because this NIC's driver does not ask for it",
+    "A newer kernel, or the maker's newer driver, which has the verb for dma-buf "
+    "(`reg_user_mr_dmabuf`); the open NVIDIA driver. Peer memory only with a maker's own driver "
+    "that asks the RDMA core",
+    "need: `dma-buf`",
+    tell="the NIC is not one of NVIDIA's; `nvpm status --all` names what lacks dma-buf",
+    name="NIC without dma-buf",
+)
 FOREIGN_DMABUF = Cause(
     "the dma-buf is not one of CUDA: memory of Vulkan, OpenGL, a display or a camera (V4L2) has "
     "an exporter that gives its pages to no other device",

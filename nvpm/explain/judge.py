@@ -69,6 +69,13 @@ NOT_ON_EFA = frozenset(
     }
 )
 NVIDIA_NIC = frozenset({"mlx5_nic", "infiniband"})
+# The drivers of other NICs take no pointers to GPU memory. If a log names only such NICs, these
+# causes stand in place of the causes of NVIDIA's NICs.
+ON_OTHER_NIC: Dict[Cause, Cause] = {
+    c.NO_CLIENT: c.NIC_NEVER_ASKS,
+    c.VMM: c.NIC_NEVER_ASKS,
+    c.NO_DMABUF: c.NIC_NO_DMABUF,
+}
 # Only NVIDIA's GPUs have these.
 OF_NVIDIA_GPU = frozenset({c.NO_CLIENT, c.MARKER, c.MEMORY_PEERS, c.NO_DMABUF, c.GEFORCE, c.VMM})
 OTHER_GPU = frozenset({"amd", "other_gpu"})
@@ -175,6 +182,14 @@ def of_other_gpu(cause: Cause, facts: LogFacts) -> bool:
     )
 
 
+def for_nic(case: Case, facts: LogFacts) -> Case:
+    """Returns the case with the cause and the advice for the NICs that the log names."""
+    cause = ON_OTHER_NIC.get(case.cause)
+    if cause is None or "other_nic" not in facts.names or NVIDIA_NIC & facts.names:
+        return case
+    return case._replace(cause=cause, do=cause.do)
+
+
 def holds(case: Case, variant: Variant, facts: LogFacts) -> bool:
     return (
         line_allows(case.when, case.unless, variant)
@@ -208,7 +223,7 @@ def judged(scan: Scan) -> Verdict:
             cases = [one for one in message.cases if holds(one, variant, scan.facts)]
             if not cases:
                 aside.append(Aside(variant, hit, NO_CASE))
-            for case in cases:
+            for case in (for_nic(one, scan.facts) for one in cases):
                 proof = Proof(variant, hit, case, case.sure or message.sure)
                 found.setdefault(case.cause, Found(case.cause)).proofs.append(proof)
     for general, reasons in REASONS.items():

@@ -110,7 +110,9 @@ def lines() -> Iterator[str]:
     yield from ("", "## Any program", "")
     yield from wrapped(
         "The error of a failed verb says the cause in every program. The tables below refer to "
-        "these rows."
+        "these rows. If a log names only NICs of other makers than NVIDIA, **NIC that never asks** "
+        "stands in place of **no client** and **VMM memory**, and **NIC without dma-buf** in place "
+        "of **no dma-buf**."
     )
     yield from ("", VERBS_HEAD)
     for message in verbs.GENERAL:

@@ -801,4 +801,16 @@ MUTANTS = [
         "not OTHER_GPU.isdisjoint(facts.names)",
         "False",
     ),
+    (
+        "test_explain_logs.py::test_log[a pointer is refused: nothing says why]",
+        "explain/judge.py",
+        'or "other_nic" not in facts.names or',
+        "or",
+    ),
+    (
+        "test_explain_logs.py::test_log[NICs of two makers in one node]",
+        "explain/judge.py",
+        "in facts.names or NVIDIA_NIC & facts.names:",
+        "in facts.names:",
+    ),
 ]

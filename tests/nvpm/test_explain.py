@@ -11,6 +11,7 @@ from installed import TOP
 
 from nvpm.explain import texts
 from nvpm.explain.conditions import holds_in_log, in_words, is_of_line
+from nvpm.explain.judge import ON_OTHER_NIC
 from nvpm.explain.messages import ours
 from nvpm.explain.model import CAUSE, FINE, FOLLOWS, KINDS, Cause, Message
 from nvpm.explain.signs import SIGNS
@@ -32,6 +33,7 @@ def test_each_message_stands_once() -> None:
 
 def test_each_cause_is_used() -> None:
     used = {case.cause for message in MESSAGES for case in message.cases}
+    used |= set(ON_OTHER_NIC.values())
     assert set(CAUSES) == used, [key for cause, key in CAUSES.items() if cause not in used]
 
 
