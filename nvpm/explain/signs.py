@@ -340,6 +340,12 @@ SIGNS = (
         r"--use_\w+_dmabuf|DMA-BUF for GPU buffer",
     ),
     sign(
+        "monarch_fallback",
+        "Monarch goes on with a dma-buf for each buffer",
+        "dv",
+        r"mlx5dv CUDA registration failed",
+    ),
+    sign(
         "mooncake_dmabuf",
         "Mooncake is to use dma-buf",
         "WITH_NVIDIA_PEERMEM",

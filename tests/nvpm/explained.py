@@ -62,6 +62,7 @@ SHOWING = {
     "plugin_missing": "NET/Plugin: Could not find: libnccl-net.so",
     "perftest": "$ ib_write_bw",
     "perftest_dmabuf": "options: --use_cuda_dmabuf",
+    "monarch_fallback": "mlx5dv CUDA registration failed",
     "mooncake_dmabuf": "WITH_NVIDIA_PEERMEM=0",
     "rdma_wanted": "--protocol rdma",
     "no_rnic": "No available RNIC",

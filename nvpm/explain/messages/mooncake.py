@@ -2,7 +2,7 @@
 """Rows about messages that Mooncake, sglang, MORI and programs like them print."""
 
 from .. import causes as c
-from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
+from ..model import FINE, FITS, FOLLOWS, NAMED, POSSIBLE, Case, Message, Section
 from ..verbs import CREATE, KNOWN_ERRORS, MODIFY_QP, REG_DMABUF_MR, REG_MR, REG_MR_SILENT
 from .libfabric import EFA_REG
 
@@ -37,6 +37,35 @@ HIP = (
     "Mooncake with #2225, built with `USE_HIP_DMABUF=ON`, which registers by dma-buf, and "
     "`MOONCAKE_DISABLE_HIP_DMABUF=0`. Older versions register a pointer, which needs amdgpu's peer "
     "memory"
+)
+# Monarch has no way by a pointer for GPU memory.
+MONARCH_DMABUF = (
+    "The open NVIDIA driver, kernel 5.12, and a driver of the NIC with the verb. Peer memory does "
+    "not help this program"
+)
+MONARCH_RANGE = (
+    "`PYTORCH_CUDA_ALLOC_CONF` without `expandable_segments:True`, or without "
+    "`MONARCH_RDMA_IBVERBS_TARGET`, which names a NIC that is not the GPU's nearest; or Monarch "
+    "with #4547"
+)
+MONARCH_EXPORT = (
+    Case(
+        c.EXPORT_PAGES,
+        ("line:cu_err: 1,",),
+        do="Monarch with #4285, which registers the whole allocation; else buffers whose address "
+        "and size are multiples of `getconf PAGESIZE`",
+    ),
+    Case(c.NO_DMABUF, ("line:cu_err: 801,",), (), NAMED, MONARCH_DMABUF),
+    Case(c.CUDA_CONTEXT, ("line:cu_err: 201,",)),
+    Case(c.DESCRIPTORS, ("line:cu_err: 304,",)),
+    Case(c.BAR1, ("line:cu_err: 2,",)),
+    Case(
+        c.NO_DMABUF,
+        (),
+        tuple(f"line:cu_err: {number}," for number in (1, 2, 201, 304, 801)),
+        POSSIBLE,
+        MONARCH_DMABUF,
+    ),
 )
 ANY_ERROR = (KNOWN_ERRORS, "errno=EAGAIN,EMFILE,ENFILE")
 
@@ -625,24 +654,37 @@ SECTION = Section(
         ),
         Message(
             "failed to get dmabuf handle for CUDA memory",
-            "meta-pytorch/monarch: monarch_rdma/src/backend/ibverbs/domain.rs; monarch#3810",
-            (Case(c.NO_DMABUF),),
-            note="Monarch registers GPU memory as dma-buf only",
-            do="The open NVIDIA driver and kernel 5.12. Peer memory does not help this program",
+            "meta-pytorch/monarch: monarch_rdma/src/backend/ibverbs/domain.rs; monarch#3810, #4285",
+            MONARCH_EXPORT,
+            note="Monarch registers GPU memory as dma-buf only. `cu_err` is CUDA's error: 1 is for "
+            "a range that is not made of whole pages, 801 for a driver without dma-buf",
             sure=FITS,
         ),
         Message(
             "mlx5dv CUDA registration failed",
             "meta-pytorch/monarch: monarch_rdma/src/backend/ibverbs/mlx_domain.rs; monarch#4547",
-            note="Monarch goes on with one registration for each buffer",
-            do="If a transfer fails with status 10: the NIC near the GPU, and a newer Monarch",
+            note="Monarch goes on with a dma-buf for each buffer. If a transfer fails with status "
+            "10 later, this line is the reason",
             kind=FINE,
+        ),
+        Message(
+            "completion failed for wr_id=<n>: status=10, vendor_err",
+            "meta-pytorch/monarch: monarch_rdma/src/backend/ibverbs/queue_pair.rs; "
+            "monarch#3759, #4547",
+            (
+                Case(c.DMABUF_RANGE, ("monarch_fallback",), sure=FITS, do=MONARCH_RANGE),
+                Case(c.DMABUF_RANGE, ("vmm",), ("monarch_fallback",), FITS, MONARCH_RANGE),
+                Case(c.FREED, (), ("monarch_fallback", "vmm"), POSSIBLE),
+            ),
+            note="a remote access error. The peer's dma-buf may have only the first of several "
+            "mappings",
         ),
         Message(
             "failed to register dmabuf MR",
             "meta-pytorch/monarch: monarch_rdma/src/backend/ibverbs/domain.rs",
-            (Case(c.NO_DMABUF),),
-            note="Monarch registers GPU memory as dma-buf only",
+            (Case(c.NO_DMABUF, do=MONARCH_DMABUF),),
+            note="Monarch registers GPU memory as dma-buf only, and does not print the error. If "
+            "only large buffers fail, BAR1 is full",
             sure=POSSIBLE,
         ),
         Message(
