@@ -472,7 +472,8 @@ REGION_TOO_LARGE = Cause(
 EFA_NO_RC = Cause(
     "EFA has no reliable connections of verbs, which this program or this build of it asks for",
     "The program's transport for EFA: Mooncake built with `USE_EFA=ON` and the protocol efa, NIXL "
-    "with the backend LIBFABRIC, NCCL with aws-ofi-nccl; else TCP",
+    "with the backend LIBFABRIC, NCCL with aws-ofi-nccl, NVSHMEM with "
+    "`NVSHMEM_REMOTE_TRANSPORT=libfabric` and `NVSHMEM_LIBFABRIC_PROVIDER=efa`; else TCP",
     name="no RC on EFA",
 )
 EFA_BACKEND = Cause(
