@@ -391,6 +391,17 @@ NO_HMEM = Cause(
     "detection: `libfabric`",
     name="no FI_HMEM",
 )
+OFI_VERBS_HMEM = Cause(
+    "libfabric's provider verbs has no FI_HMEM for this device: the kernel has neither dma-buf nor "
+    "`ib_register_peer_memory_client`, or libfabric does not know the device",
+    "`grep ib_register_peer_memory_client /proc/kallsyms` shows an RDMA core with peer memory: "
+    "OFED's, and the module for it; or a libfabric with dma-buf, and the open NVIDIA driver. "
+    "libfabric itself must be built `--with-cuda`",
+    "detection: `libfabric`",
+    tell="`fi_info -p verbs -c FI_HMEM` lists no device; devices `-xrc` and `-dgram` never count",
+    ours=True,
+    name="FI_HMEM of verbs",
+)
 AMD = Cause(
     "the GPUs are AMD's, which nv_peer_mem does not serve: amdgpu has its own peer memory",
     "amdgpu with RDMA, or dma-buf: a kernel with `CONFIG_PCI_P2PDMA` and "

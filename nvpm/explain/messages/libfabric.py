@@ -71,6 +71,14 @@ SECTION = Section(
             do="`FI_HMEM=cuda`, and a libfabric built `--with-cuda` that finds libcuda",
         ),
         Message(
+            "vrb_check_hints():<n><info> Requested: <*>FI_HMEM",
+            "ofiwg/libfabric: prov/verbs/src/verbs_info.c; libfabric#8444",
+            (Case(c.OFI_VERBS_HMEM),),
+            note="libfabric prints the line for each device and each kind of endpoint. Nothing is "
+            "wrong if one of them is taken",
+            sure=POSSIBLE,
+        ),
+        Message(
             "Failed to dlopen libcuda.so",
             "ofiwg/libfabric: src/hmem_cuda.c",
             (Case(c.NO_LIBCUDA, ("gpu",), sure=FITS),),

@@ -829,6 +829,25 @@ SECTION = Section(
             sure=POSSIBLE,
         ),
         Message(
+            "NET/OFI GDR disabled on GDR-supported instance type",
+            "aws/aws-ofi-nccl: src/platform-aws.cpp; aws-ofi-nccl#889, #286",
+            (Case(c.EFA_PEER),),
+            note="the plug-in does not start: this instance type has GPUDirect RDMA, and libfabric "
+            "offers no FI_HMEM. NCCL goes on with TCP",
+            do="`FI_LOG_LEVEL=info fi_info -p efa -t FI_EP_RDM -c FI_HMEM` in the container says "
+            "why: libcuda, another libfabric than the EFA installer's, the EFA driver "
+            "(`/sys/class/infiniband/*/device/p2p`). `OFI_NCCL_DISABLE_GDR_REQUIRED_CHECK=1` goes "
+            "on through host memory",
+            sure=FITS,
+        ),
+        Message(
+            "NET/OFI Creating new endpoint for domain <w> failed",
+            "aws/aws-ofi-nccl: src/nccl_ofi_net.cpp; aws-ofi-nccl#889",
+            note="the plug-in does not start, and NCCL goes on with TCP",
+            do="Look for the line of NET/OFI above it, which has the reason",
+            kind=FOLLOWS,
+        ),
+        Message(
             "NET/OFI Disabling shared memory failed",
             "aws/aws-ofi-nccl: src/nccl_ofi_ofiutils.cpp; aws-ofi-nccl#803",
             note="libfabric does not use the EFA device: the container may lack it",
