@@ -48,6 +48,14 @@ BAR1 = Cause(
     tell="small buffers can be registered, and large ones cannot; `ulimit -l` is `unlimited`",
     name="BAR1",
 )
+IOMMU_ROOM = Cause(
+    "the IOMMU translates, and has no room for the pages of a large dma-buf (above about 2 GiB)",
+    "`iommu=pt` on the kernel's command line (arm64: `iommu.passthrough=1`), then reboot; until "
+    "then register pieces of 1 GiB",
+    "RDMA devices: `IOMMU`",
+    tell="`cat /sys/kernel/iommu_groups/*/type` has `DMA`; pieces of 1 GiB can be registered",
+    name="room of the IOMMU",
+)
 BAR1_LEAK = Cause(
     "a defect of the NVIDIA driver loses addresses of BAR1 when a part of a reused mapping is "
     "unmapped, so that less and less of BAR1 can be mapped",

@@ -140,6 +140,18 @@ SIGNS = (
         r"\b(?:erdma|bnxt_re|bnxt_re_bond|ionic|irdma|hns|mana|qedr)_?\d",
     ),
     sign(
+        "iommu_translates",
+        "the IOMMU translates",
+        "intel_iommu Translated",
+        r"^(?!.*\biommu=pt\b).*\bintel_iommu=on\b|Default domain type: Translated",
+    ),
+    sign(
+        "iommu_passes",
+        "the IOMMU passes addresses through",
+        "iommu Passthrough",
+        r"\biommu=pt\b|\biommu\.passthrough=1|Default domain type: Passthrough",
+    ),
+    sign(
         "erdma",
         "the NIC is Alibaba's eRDMA",
         "erdma erdma_ eRDMA",

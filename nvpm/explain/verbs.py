@@ -84,6 +84,13 @@ REG_DMABUF_MR = (
     Case(c.MEMLOCK, ("errno=ENOMEM", "memlock_limited"), ("foreign_dmabuf",), FITS),
     Case(c.BAR1, ("errno=ENOMEM",), ("memlock_limited", "foreign_dmabuf"), FITS),
     Case(c.MEMLOCK, ("errno=ENOMEM",), ("memlock_unlimited", "foreign_dmabuf"), POSSIBLE),
+    Case(c.IOMMU_ROOM, ("errno=ENOMEM", "iommu_translates"), ("foreign_dmabuf",), FITS),
+    Case(
+        c.IOMMU_ROOM,
+        ("errno=ENOMEM",),
+        ("iommu_translates", "iommu_passes", "foreign_dmabuf"),
+        POSSIBLE,
+    ),
 )
 # No message says that the dma-buf is one of CUDA.
 OF_ANY_EXPORTER = (

@@ -31,6 +31,8 @@ SHOWING = {
     "many_nodes": "nnodes=2",
     "gid_zero": "GID index : 0",
     "other_nic": "device: irdma_0",
+    "iommu_translates": "iommu: Default domain type: Translated",
+    "iommu_passes": "BOOT_IMAGE=/vmlinuz iommu=pt",
     "erdma": "driver: erdma",
     "mlx5_nic": "device: mlx5_0",
     "foreign_dmabuf": "memory of Vulkan",

@@ -93,7 +93,7 @@ SECTION = Section(
         ),
         Message(
             "DMAR: [DMA <Write|Read>",
-            "torvalds/linux: drivers/iommu/intel/dmar.c",
+            "torvalds/linux: drivers/iommu/intel/dmar.c; open-gpu-kernel-modules#1324",
             REFUSED,
         ),
         Message(

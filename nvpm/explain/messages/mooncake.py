@@ -629,7 +629,7 @@ SECTION = Section(
         ),
         Message(
             "[RDMA] ibv_reg_dmabuf_mr chunk",
-            "uccl-project/uccl: ep/src/rdma.cpp",
+            "uccl-project/uccl: ep/src/rdma.cpp, ep/include/common.hpp; uccl#761",
             REG_DMABUF_MR,
         ),
         Message(
