@@ -414,7 +414,9 @@ SIGNS = (
         "gpu_operator",
         "the GPU Operator runs the driver",
         "daemonset DaemonSet operator ctr DRIVER_ARCH driver nvcr package Resolving Unloading "
-        "Stopping",
+        "Stopping peermem",
+        # The scripts of the driver pod print these lines, also where the container's name is cut.
+        r"failed to load nvidia-peermem module|nvidia-peermem module is not loaded",
         r"nvidia-driver[- ][Dd]aemon[Ss]et|gpu-operator|nvidia-(?:driver|peermem|gdrcopy)-ctr",
         r"nvcr\.io/nvidia/driver|DRIVER_ARCH is|Updating the package cache\.\.\.",
         r"Resolving Linux kernel version\.\.\.|Unloading NVIDIA driver kernel modules\.\.\.",

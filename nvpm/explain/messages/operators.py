@@ -13,7 +13,8 @@ SECTION = Section(
     (
         Message(
             "Module nvidia-peermem not found in directory",
-            "NVIDIA/gpu-driver-container: ubuntu24.04/nvidia-driver; gpu-operator#2619",
+            "NVIDIA/gpu-driver-container: ubuntu24.04/nvidia-driver; gpu-operator#2619, "
+            "gpu-driver-container#1019",
             (
                 Case(c.USERSPACE_ONLY, ("userspace_only",)),
                 Case(c.USERSPACE_ONLY, ("gpu_operator",), sure=FITS),
