@@ -521,8 +521,9 @@ OFED_REPLACED = Cause(
 NO_PEER_CORE = Cause(
     "the loaded `ib_core` is the distribution's, without peer memory",
     "Install MLNX_OFED or DOCA-OFED for this kernel, restart openibd (or reboot), then load the "
-    "module again; or dma-buf",
+    "module again; or the open NVIDIA driver with dma-buf, which needs no such module",
     "RDMA core: `peer memory`",
+    tell="`modinfo -n ib_core` names a file below `kernel/drivers`",
     name="core without peer memory",
 )
 MIXED_OFED = Cause(

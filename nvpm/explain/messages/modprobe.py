@@ -18,10 +18,11 @@ SECTION = Section(
                     c.OFED_REPLACED,
                     (),
                     ("peermem_loaded",),
-                    do="Install OFED first, then build the NVIDIA driver again (in "
-                    "Kubernetes delete the driver pod); or use nv_peer_mem, whose build "
-                    "says what is missing",
+                    do="The open NVIDIA driver with dma-buf, which needs no such module; or "
+                    "install OFED first, then build the NVIDIA driver again (in Kubernetes "
+                    "delete the driver pod), or nv_peer_mem, whose build says what is missing",
                 ),
+                Case(c.NO_PEER_CORE, (), ("peermem_loaded",), POSSIBLE),
             ),
             note="if dmesg has no line about it, the driver was built without OFED",
             sure=FITS,
