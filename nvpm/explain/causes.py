@@ -138,7 +138,7 @@ NIC_NEVER_ASKS = Cause(
 )
 NIC_NO_DMABUF = Cause(
     "dma-buf is not available: the driver of this NIC lacks the verb, or the NVIDIA driver exports "
-    "none. A peer-memory module does not help, because this NIC's driver does not ask for it",
+    "none. A peer-memory module does not help: the kernel's driver of this NIC never asks for it",
     "A newer kernel, or the maker's newer driver, which has the verb for dma-buf "
     "(`reg_user_mr_dmabuf`); the open NVIDIA driver. Peer memory only with a maker's own driver "
     "that asks the RDMA core",
