@@ -80,8 +80,8 @@ SECTION = Section(
             "kvcache-ai/Mooncake: "
             "mooncake-transfer-engine/src/transport/rdma_transport/rdma_context.cpp; "
             "Mooncake#351, #281, #751, #1405, #1765, #2511, #3538, #3639, sglang#6193, #6894",
-            tuple(one._replace(do=HIP) if one.cause == c.AMD else one for one in REG_MR)
-            + (
+            # The causes of Mooncake's own dma-buf come before the causes of any refused memory.
+            (
                 Case(c.NO_DMABUF, ("errno=EOPNOTSUPP", "mooncake_dmabuf"), ("vmm",)),
                 Case(c.NO_DMABUF, ("errno=EINVAL", "mooncake_dmabuf"), ("vmm",), POSSIBLE),
                 Case(
@@ -130,7 +130,8 @@ SECTION = Section(
                     do="Fewer registrations; `rdma resource` counts those of each process. "
                     "Killed programs can leave some, which a reboot frees",
                 ),
-            ),
+            )
+            + tuple(one._replace(do=HIP) if one.cause == c.AMD else one for one in REG_MR),
             note="the error is at the end of the line; DLSlime prints the line without one. "
             "Only with `WITH_NVIDIA_PEERMEM=0` Mooncake registers a dma-buf. A buffer counts "
             "toward the limit on locked memory once for each NIC",
