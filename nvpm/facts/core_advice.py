@@ -11,7 +11,7 @@ from ..read.network import holders, stopped
 from ..read.pci import gpus, nics
 from ..read.peers import asks
 from ..read.place import DRIVER_CONTAINER, container, image_based
-from ..read.products import NO, OWN_PEER_MEMORY
+from ..read.products import NO, OWN_PEER_MEMORY, TURING
 from . import efa
 
 RESTART = "/etc/init.d/openibd restart"
@@ -59,9 +59,6 @@ OPERATOR = (
     " The Network Operator's OFED container restarts the stack by itself: give the node another "
     "network first, or install OFED before the node joins."
 )
-# NVIDIA numbers its products by generation. This is the first number of the generation Turing, and
-# the open driver serves GPUs since Turing.
-TURING = 0x1E00
 
 
 @once

@@ -9,14 +9,11 @@ from ..read.machine import PARAMETERS, Machine
 from ..read.pci import Gpu, Nic, Pci, gpus, nics
 from ..read.peers import asks, own_peer_memory
 from ..read.place import virtual
-from ..read.products import MAY, NO, OWN_PEER_MEMORY, YES
+from ..read.products import BLACKWELL, MAY, NO, OWN_PEER_MEMORY, TURING, YES
 from . import access, efa, host, kernel, no_device, on_boot, place, topology, vf
 from .driver import flavour
 from .fact import Fact, Facts, bad, good, info, unread, warn
 
-# NVIDIA numbers its products by generation. The open driver serves GPUs since Turing. The
-# proprietary driver serves only GPUs before Blackwell.
-TURING, BLACKWELL = 0x1E00, 0x2900
 VGA = "0x0300"
 PCI_EXPRESS, RELAXED_ORDERING = 16, 1 << 4
 

@@ -8,13 +8,13 @@ from typing import Tuple
 from ..read.machine import Machine, modinfo
 from ..read.pci import gpus
 from ..read.place import without_gpudirect
+from ..read.products import TURING
 
 # Linux since commit 9011e49d54dc (6.6) and these stable versions resolves no symbols of proprietary
 # modules for modules that use GPL-only symbols, as EFA's driver does. The source is
 # awslabs/amazon-eks-ami#1494. Other series older than 6.6 count as not changed.
 CHANGED = {(4, 14): 326, (5, 4): 257, (5, 10): 195, (5, 15): 131, (6, 1): 52}
 CHANGED_SINCE = (6, 6)
-TURING = 0x1E00
 
 OTHER_INSTANCE = (
     "Use an instance type with GPUDirect RDMA (p4d, p5, p6 and their relatives), or host memory: "

@@ -10,6 +10,10 @@ from typing import NamedTuple, Optional
 
 YES, MAY, NO = "yes", "may", "no"
 
+# NVIDIA numbers its products by generation. The open driver serves GPUs since Turing. The
+# proprietary driver serves only GPUs before Blackwell.
+TURING, BLACKWELL = 0x1E00, 0x2900
+
 
 class Product(NamedTuple):
     """The GPUs whose names match PATTERN, whether they take part, the reason, and advice."""
