@@ -11,7 +11,7 @@ from typing import Dict, List, NamedTuple, NoReturn
 from . import VERSION, program
 from .facts import need
 from .read import reader, ways
-from .read.machine import PARAMETERS, Machine
+from .read.machine import Machine
 from .read.ways import DMA_BUF
 from .trust import distrusted
 
@@ -48,7 +48,7 @@ def decision(machine: Machine) -> Decision:
     revokes registrations, the library is left out, because nothing revokes a dma-buf."""
     found = ways.of_pairs(machine).values()
     served = " and ".join(ways.pointer_ways(machine))
-    revokes = machine.text(PARAMETERS + "persistent_api_support") == "0"
+    revokes = ways.revokes(machine)
     if any(pair == [DMA_BUF] for pair in found) or (
         not revokes and ways.there_are(machine, DMA_BUF)
     ):

@@ -30,9 +30,8 @@ Verdicts = FrozenSet[Tuple[str, str]]
 
 
 class Key(NamedTuple):
-    """The facts that decide the kind of a node: the models of its GPUs, its kernel, the version of
-    its driver, and the RDMA core that it has. A fact is empty if it is not good, because a fault
-    makes no kind."""
+    """Four facts decide the kind of a node: the models of the GPUs, the kernel, the version of the
+    driver, and the RDMA core. A fact is empty if it is not good, because a fault makes no kind."""
 
     models: str
     kernel: str

@@ -5,7 +5,8 @@ defect, add a row with the source of the information, and a machine in tests/nvp
 import re
 from typing import Callable, NamedTuple, Tuple
 
-from ..read.machine import PARAMETERS, Machine
+from ..read import ways
+from ..read.machine import Machine
 from .fact import BAD, WARN
 
 Version = Tuple[int, ...]
@@ -33,7 +34,7 @@ def loses_revocable(machine: Machine) -> str:
     """Judges the double free, which only a registration that can be revoked can cause. With
     persistent_api_support=0, all registrations can be revoked. Otherwise only the registrations of
     MIG and vGPU can be revoked."""
-    return BAD if machine.text(PARAMETERS + "persistent_api_support") == "0" else WARN
+    return BAD if ways.revokes(machine) else WARN
 
 
 def has_hmm(machine: Machine) -> str:

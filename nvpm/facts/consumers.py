@@ -61,8 +61,8 @@ class Try(NamedTuple):
     # The drivers and the PCI device numbers with which the program passes the way over.
     not_with: Tuple[str, ...] = ()
     not_on: Tuple[str, ...] = ()
-    # Whether the program asks only the GPU's driver for dma-buf. It then chooses dma-buf even for
-    # an RDMA device that takes none.
+    # Whether the program asks only the GPU's driver for dma-buf. The program then chooses
+    # dma-buf even if the RDMA device cannot register a dma-buf.
     gpu_alone: bool = False
     refused: str = GIVES_UP
 

@@ -17,7 +17,7 @@ from .consumers import (
     Program,
 )
 from .fact import Fact, Facts, good, info, warn
-from .outcomes import BAD_NAME, GPU_ALONE, Outcome, outcomes, persistent, signs_of
+from .outcomes import BAD_NAME, GPU_ALONE, Outcome, outcomes, signs_of
 
 RENAME = (
     "rdma dev set DEVICE name roce0 gives it such a name (libfabric 2.1 and older know only mlx)."
@@ -146,7 +146,7 @@ def misses_marker(machine: Machine, program: Program) -> bool:
 def bypassed(machine: Machine) -> Optional[Fact]:
     """Returns a fact if the module would revoke registrations, and programs register dma-bufs
     instead, which nothing revokes."""
-    if persistent(machine) != "0":
+    if not ways.revokes(machine):
         return None
     names = list(bypassing(machine))
     if not names:

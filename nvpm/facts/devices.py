@@ -5,7 +5,7 @@ import os
 from typing import List, Optional
 
 from ..read import dma_buf, ways
-from ..read.machine import PARAMETERS, Machine
+from ..read.machine import Machine
 from ..read.pci import Gpu, Nic, Pci, gpus, nics
 from ..read.peers import asks, own_peer_memory
 from ..read.place import virtual
@@ -205,7 +205,7 @@ def coherent_memory(machine: Machine, section: str) -> Fact:
     """Judges a GPU whose memory is not in BAR1. Only the driver can map this memory, and the memory
     must then be pinned persistently. With persistent_api_support=0, nv_peer_mem pins all memory
     revocably, so it cannot serve this GPU."""
-    if machine.text(PARAMETERS + "persistent_api_support") == "0":
+    if ways.revokes(machine):
         value = (
             "coherent: the driver maps it, and nothing that can be revoked "
             "(persistent_api_support=0)"

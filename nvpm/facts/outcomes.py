@@ -9,7 +9,7 @@ from typing import Dict, List, NamedTuple, Tuple
 from ..read import ways
 from ..read.dma_buf import exported
 from ..read.kernel_symbols import peer_memory_in
-from ..read.machine import MODULE, PARAMETERS, Machine, once
+from ..read.machine import MODULE, Machine, once
 from ..read.pci import nics
 from ..read.ways import DMA_BUF, PEERMEM, Pair
 from .consumers import (
@@ -187,12 +187,13 @@ def grouped(machine: Machine) -> List[Group]:
     """Returns the pairs that have some way, in groups with the same outcomes."""
     found: Dict[Tuple[Outcome, ...], Group] = {}
     for pair, here in ways.of_pairs(machine).items():
+        if not here:
+            continue
         programs = {
             name: by_pair[pair] for name, by_pair in outcomes(machine).items() if pair in by_pair
         }
-        if here:
-            group = found.setdefault(tuple(programs.values()), Group([], programs))
-            group.pairs.append(pair)
+        group = found.setdefault(tuple(programs.values()), Group([], programs))
+        group.pairs.append(pair)
     return list(found.values())
 
 
@@ -203,7 +204,3 @@ def ways_found(machine: Machine) -> Dict[str, str]:
     for name, by_pair in outcomes(machine).items():
         found[name] = ", ".join(dict.fromkeys(one.way for one in by_pair.values() if one.way))
     return found
-
-
-def persistent(machine: Machine) -> str:
-    return machine.text(PARAMETERS + "persistent_api_support")

@@ -77,8 +77,7 @@ def facts(machine: Machine) -> Facts:
 
 
 def seen(machine: Machine) -> Fact:
-    """Returns the devices and libraries of the node that a container has, and those that it
-    lacks."""
+    """Returns which devices and libraries of the node are in a container, and which are not."""
     there = {what: len(machine.glob(*patterns)) for what, patterns in SEEN.items()}
     value = ", ".join(f"{what}: {count}" for what, count in there.items() if count) or "nothing"
     lacks = ", ".join(what for what, count in there.items() if not count)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Facts about virtual functions (SR-IOV). A virtual function has an identity only if the host gave
-it one, and its PCI settings and its link are those of the physical function."""
+"""Facts about virtual functions (SR-IOV). A virtual function has no identity unless the host gave
+an identity. The physical function has the PCI settings and the link of its virtual functions."""
 
 from typing import Optional
 

@@ -52,13 +52,17 @@ def usable_gpus(machine: Machine) -> List[Gpu]:
     return [gpu for gpu in driven_gpus(machine) if not gpu.excluded() and not gpu.silent()]
 
 
+def revokes(machine: Machine) -> bool:
+    """Returns True if nv_peer_mem pins all memory so that a registration can be revoked."""
+    return machine.text(PARAMETERS + "persistent_api_support") == "0"
+
+
 def peer_memory_of(machine: Machine, gpu: Gpu) -> str:
     """Returns the module that serves this GPU's memory; an empty string if no module does. With
     persistent_api_support=0, nv_peer_mem serves only memory that can be revoked. The memory of a
     coherent GPU cannot be revoked, because the driver maps this memory, and keeps it pinned."""
     peer = peer_memory_by(machine)
-    revocable = machine.text(PARAMETERS + "persistent_api_support") == "0"
-    return "" if peer == MODULE and gpu.coherent and revocable else peer
+    return "" if peer == MODULE and gpu.coherent and revokes(machine) else peer
 
 
 @once

@@ -14,7 +14,7 @@ import time
 from typing import Any, Optional
 
 from ..read import ways
-from ..read.machine import PARAMETERS, Machine
+from ..read.machine import Machine
 from . import Failure, abi, cuda, verbs
 from .port import Port
 
@@ -234,7 +234,7 @@ class Trial:
             raise Failure(f"{what}: nobody answered, and nobody refused: {status}")
         if status != "IBV_WC_SUCCESS":
             return "revoked"
-        revocable = self.machine.text(PARAMETERS + "persistent_api_support") == "0"
+        revocable = ways.revokes(self.machine)
         if revocable and not self.by_dma_buf:
             raise Failure(f"{what}: {STILL_REACHED}")
         return "pinned"

@@ -185,7 +185,7 @@ def as_object(fact: Fact) -> Dict[str, Union[int, str]]:
 
 
 def metric(figure: Figure, *samples: Sample) -> Iterator[str]:
-    """Yields the lines of one metric: its meaning, its type, and all its samples."""
+    """Yields the meaning, the type and all samples of one metric, each as a line."""
     name = f"nvpm_{figure.metric}"
     yield f"# HELP {name} {figure.meaning}"
     yield f"# TYPE {name} {figure.kind}"

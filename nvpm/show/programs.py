@@ -4,7 +4,7 @@
 from typing import Dict, Iterator, List
 
 from ..facts.consumers import BY_ANOTHER_ROW, PROGRAMS
-from ..facts.outcomes import Group, Outcome, grouped, persistent
+from ..facts.outcomes import Group, Outcome, grouped
 from ..read import ways
 from ..read.machine import MODULE, Machine
 from ..read.names import pair_names
@@ -53,7 +53,7 @@ def what_it_does(machine: Machine, group: Group, found: Outcome) -> str:
         return UNFIT
     if not found.way:
         return FIND_NONE
-    revocable = persistent(machine) == "0" and any(
+    revocable = ways.revokes(machine) and any(
         MODULE in ways.of_pairs(machine)[pair] for pair in group.pairs
     )
     if found.way == DMA_BUF and revocable:

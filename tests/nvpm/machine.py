@@ -50,7 +50,7 @@ GOOD = {
     "/proc/sys/kernel/hostname": "machine",
     "/proc/sys/kernel/arch": "x86_64",
 }
-# What only the packages of nv_peer_mem install, beside the module and its configuration.
+# The files that only the packages of nv_peer_mem install, beside the module and its configuration.
 PACKAGED = (
     "/etc/init.d/nv_peer_mem",
     "/usr/lib/systemd/system/nv_peer_mem.service",

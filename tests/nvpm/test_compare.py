@@ -133,8 +133,8 @@ def test_forms(form: str) -> None:
 
 
 HERE = Path(__file__).resolve().parent
-# The output of real tools (pdsh 2.34, ClusterShell 1.9, dshbak, Ansible core 2.19, Slurm 22.05),
-# which ran nvpm on nodes of which some are dead.
+# The output of real tools (pdsh 2.34, ClusterShell 1.9, dshbak, Ansible core 2.19, Slurm 22.05).
+# The tools ran nvpm on several nodes, and some of the nodes were dead.
 TOLD = {
     **dict.fromkeys(
         ("pdsh", "clush", "clush_b", "clush_B", "dshbak"),

@@ -39,7 +39,8 @@ def metrics(tmp_path: Path, *changes: str) -> str:
 
 
 def test_long_lines(tmp_path: Path) -> None:
-    """No line of a status is so long that srun cuts it, or that two writers of a pipe tear it."""
+    """Each line of a status is short. srun cuts a long line, and two writers of a pipe tear a long
+    line."""
     player = Player(tmp_path)
     root = player.environment["NVPM_SYSROOT"]
     Machine(root).many_devices()
