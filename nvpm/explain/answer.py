@@ -40,9 +40,9 @@ class Answer(NamedTuple):
     def kind(self) -> str:
         if self.verdict.causes:
             return FOUND if self.verdict.causes[0].sure() > POSSIBLE else PERHAPS
-        if self.verdict.follows:
-            return FOLLOWING
-        return UNKNOWN if self.unknown() else NOTHING
+        if self.unknown():
+            return UNKNOWN
+        return FOLLOWING if self.verdict.follows else NOTHING
 
     def unknown(self) -> List[Hit]:
         """Returns lines that look like errors and that the table does not explain, or explains

@@ -11,7 +11,7 @@ from typing import Dict, FrozenSet, Iterable, List, NamedTuple
 from . import causes as c
 from .conditions import holds_in_log, is_of_line
 from .log_facts import LogFacts
-from .model import FINE, FOLLOWS, NAMED, Case, Cause
+from .model import FINE, FOLLOWS, NAMED, POSSIBLE, Case, Cause
 from .scan import Hit, Scan, Variant, line_allows
 
 # What a further message, or a fact that a case needs, adds.
@@ -208,6 +208,20 @@ def excluded(variant: Variant, facts: LogFacts) -> str:
     return ""
 
 
+def cases_of(variant: Variant, facts: LogFacts) -> List[Case]:
+    """Returns the cases of a message that hold. Of the cases that are more than possible, the first
+    one that holds wins, so a table has the special cases before the general ones."""
+    message = variant.entry.message
+    found: List[Case] = []
+    won = False
+    for one in message.cases:
+        sure = (one.sure or message.sure) > POSSIBLE
+        if not (won and sure) and holds(one, variant, facts):
+            found.append(one)
+            won = won or sure
+    return found
+
+
 def judged(scan: Scan) -> Verdict:
     found: Dict[Cause, Found] = {}
     follows: List[Aside] = []
@@ -220,7 +234,7 @@ def judged(scan: Scan) -> Verdict:
         elif message.kind == FOLLOWS:
             follows.append(Aside(variant, hit, FOLLOWS_HERE))
         else:
-            cases = [one for one in message.cases if holds(one, variant, scan.facts)]
+            cases = cases_of(variant, scan.facts)
             if not cases:
                 aside.append(Aside(variant, hit, NO_CASE))
             for case in (for_nic(one, scan.facts) for one in cases):

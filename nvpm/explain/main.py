@@ -15,6 +15,7 @@ from .answer import CODES, NOTHING, Answer
 from .judge import judged
 from .lines import hosts_of
 from .scan import Scan
+from .texts_of import NoText, Stream, Unreadable
 
 
 def joined(words: List[str]) -> Iterator[str]:
@@ -32,16 +33,16 @@ def options_of(machine: Machine, words: List[str]) -> Namespace:
         "which line shows it, and what to do. Reads logs of NCCL, UCX, NVSHMEM, MPI, perftest, "
         "Mooncake, NIXL, libfabric, dkms, modprobe, the operators of Kubernetes and the kernel, in "
         "any mixture. Several files are one case. Nothing leaves this machine.",
-        "Exit codes: 0 nothing in the log is about GPUDirect RDMA, 1 no log can be read, or "
-        "a part of one cannot be read and the rest shows nothing, 2 wrong "
+        "Exit codes: 0 no line in the log is an error of GPUDirect RDMA, 1 no log can be read, or "
+        "all are empty, or a part of one cannot be read and the rest shows nothing, 2 wrong "
         "options, 3 a cause was found, 4 the log has errors whose cause is not known.",
     )
     parser.add_argument(
         "file",
         nargs="*",
         metavar="FILE",
-        help="logs, also .gz, .xz and .bz2, directories of logs, the archive of nvpm report, or - "
-        "for standard input",
+        help="logs, also .gz, .xz, .bz2, .tar and .zip, directories of logs, the archive of nvpm "
+        "report, or - for standard input",
     )
     parser.add_argument("--journal", action="store_true", help="the kernel's lines of the journal")
     parser.add_argument("--since", metavar="TIME", help="with --journal: from this time on (-1h)")
@@ -81,24 +82,24 @@ class Logs:
         self.scan = Scan()
         self.cut = False
 
-    def tell(self, reason: inputs.Unreadable) -> None:
+    def tell(self, reason: Unreadable) -> None:
         """Says that a part of the logs cannot be read."""
-        self.cut = self.cut or not isinstance(reason, inputs.NoText)
+        self.cut = self.cut or not isinstance(reason, NoText)
         sys.stderr.write(clean(f"nvpm explain: {reason}") + "\n")
 
-    def read(self, source: Iterator[Tuple[str, inputs.Stream]]) -> None:
+    def read(self, source: Iterator[Tuple[str, Stream]]) -> None:
         """Reads the files of a source. A file that was cut counts as far as it can be read."""
         try:
             for name, stream in source:
                 before = self.scan.lines
                 try:
                     self.scan.read(name, stream)
-                except inputs.Unreadable as reason:
+                except Unreadable as reason:
                     self.tell(reason)
                     if self.scan.lines == before:
                         continue
                 self.names.append(name)
-        except inputs.Unreadable as reason:
+        except Unreadable as reason:
             self.tell(reason)
 
 
@@ -146,12 +147,21 @@ def redactor(machine: Machine, scan: Scan) -> Callable[[str], str]:
     return made.text
 
 
+def empty(names: List[str]) -> str:
+    """Returns a sentence about files that contain nothing."""
+    subject = f"{names[0]} is empty" if len(names) == 1 else f"all {len(names)} files are empty"
+    return clean(f"{subject}. Did the program write its log elsewhere?")
+
+
 def main(machine: Machine, words: List[str]) -> int:
     options = options_of(machine, words)
     logs = read(options)
     scan = logs.scan
     if not logs.names:
         sys.stderr.write("nvpm explain: there is no log that can be read.\n")
+        return 1
+    if not scan.lines:
+        sys.stderr.write(f"nvpm explain: {empty(logs.names)}\n")
         return 1
     verdict = judged(scan)
     facts = facts_of(machine, options, scan) if verdict.causes else None

@@ -50,8 +50,8 @@ class Case(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message that a program prints. If several cases hold in a log, the surest cases come
-    first."""
+    """A message that a program prints. Of the cases that are more than possible, the first one that
+    holds in a log wins. Possible cases are named beside it."""
 
     # The literal text of the message, with the placeholders of texts.py where the text varies.
     text: str

@@ -7,6 +7,7 @@ import re
 from typing import Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from . import lines as prefixes
+from . import long_lines
 from .conditions import holds_in_line, is_of_line
 from .errors import errors
 from .lines import Source
@@ -25,7 +26,7 @@ MOST_HITS = 512
 MOST_UNKNOWN = 64
 # Equal lines are looked up instead of being read again.
 MOST_EQUAL = 4096
-# Longer lines are cut.
+# Of a longer line, this number of bytes at its beginning and at its end count.
 LONGEST = 4096
 # Facts are read from this number of lines with the same shape.
 FACTS_OF_A_SHAPE = 16
@@ -35,18 +36,24 @@ RANK = re.compile(r"\brank (\d+) nranks (\d{1,9})")
 REPEATED = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
 TOKEN = re.compile("[A-Za-z_]+")
 BAD_LINE = re.compile(
-    r"\b(?:ERROR|FATAL|CRITICAL|WARN|Error|error|ERR|fatal|failed|Failed|FAILED|cannot|Cannot"
-    r"|Couldn't|unable|Unable|Assertion|aborting|refused|not supported)\b|^[EF]\d{4} "
+    r"\b(?:ERROR|FATAL|CRITICAL|WARN|Error|error|ERR|fatal|failed|Failed|FAILED|failure|Failure"
+    r"|cannot|Cannot|Couldn't|unable|Unable|Assertion|aborting|refused|not supported|Xid"
+    r"|Unknown symbol|unknown symbol|disagrees about version|exports duplicate symbol|timed out"
+    r"|BUG:|Oops|Call Trace)\b|^[EF]\d{4} "
 )
 # Words that look like errors, and say that nothing failed or that only a level was chosen.
 NOT_BAD = re.compile(
-    r"=(?:WARN|ERROR|FATAL)\b|\b0 (?:failed|errors?)\b|\b(?:failed|[Ee]rrors?)[=: ]+0\b(?!x)"
+    r"=(?:WARN|ERROR|FATAL)\b|\b0 (?:failed|failures?|errors?)\b"
+    r"|\b(?:failed|[Ff]ailures?|[Ee]rrors?)[=: ]+0\b(?!x)"
 )
-# Words of lines that can be about GPUDirect RDMA.
+# Words of lines that can be about GPUDirect RDMA: of programs, of drivers of NICs, of the RDMA core
+# and of NVIDIA's driver.
 TOPIC = re.compile(
-    r"ibv_|mlx5|NET/|[Rr][Dd][Mm][Aa]|nvidia_p2p|peer_?mem|gdr|GDR|\bUCX\b|uct_|ucp_|nvshmem|NVSHMEM|"
-    r"libfabric|\bfi_|\bEFA\b|NIXL|nixl|Mooncake|GPUDirect|[Ii]nfini[Bb]and|verbs|OFED|ofed|\bIB\b|"
-    r"ib_core|[Dd][Mm][Aa]-?[Bb][Uu][Ff]|\bHCA\b|\bRoCE\b|nvidia"
+    r"ibv_|mlx[45]|NET/|[Rr][Dd][Mm][Aa]|nvidia|NVRM|peer_?mem|gdr|GDR|\bUCX\b|uct_|ucp_|nvshmem"
+    r"|NVSHMEM|NCCL WARN|libfabric|\bfi_|\b(?:EFA|efa)\b|NIXL|nixl|Mooncake|GPUDirect"
+    r"|[Ii]nfini[Bb]and|OpenFabrics|openib|verbs|OFED|ofed|\bIB\b|ib_(?:core|uverbs|umem|cm|sa|mad)"
+    r"|\b(?:bnxt_re|irdma|erdma|hfi1|ionic_rdma|mana_ib|hns_roce|qedr|rxe)\b"
+    r"|[Dd][Mm][Aa]-?_?[Bb][Uu][Ff]|\bHCA\b|\bRoCE\b"
 )
 
 
@@ -101,9 +108,33 @@ class Shape:
 BORING = Shape((), 0, False, None)
 
 
+def parts(line: bytes) -> Iterable[bytes]:
+    """Returns the parts of a line that are lines of their own: the states of a progress bar, which
+    end with a carriage return, and the lines of a string in JSON, which end with a backslash and a
+    letter. A long part counts as its beginning and its end."""
+    line = line.rstrip()
+    if len(line) <= LONGEST and b"\r" not in line and b"\\n" not in line:
+        return (line,)
+    return [one for part in long_lines.END.split(line) if part for one in ends(part)]
+
+
+def ends(part: bytes) -> Tuple[bytes, ...]:
+    """Returns a part, or its beginning and its end if it is too long."""
+    return (part,) if len(part) <= LONGEST else (part[:LONGEST], part[-LONGEST:])
+
+
+def as_text(message: bytes) -> str:
+    """Returns a message as text. A run of blanks becomes one blank, because people who copy a line
+    often change its blanks."""
+    text = " ".join(message.decode("utf-8", "replace").split())
+    return text.replace('\\"', '"') if '\\"' in text else text
+
+
 class Scan:
     def __init__(self) -> None:
-        # Hashes of shapes, because the shapes themselves would fill memory.
+        # Hashes of shapes, because the shapes themselves would fill memory: of whole lines, whose
+        # prefixes need not be taken off, and of messages.
+        self.whole: Dict[int, Shape] = {}
         self.shapes: Dict[int, Shape] = {}
         self.equal: Dict[str, List[Variant]] = {}
         self.facts = LogFacts()
@@ -114,30 +145,41 @@ class Scan:
 
     def read(self, name: str, stream: Iterable[bytes]) -> None:
         """Reads all lines from one file."""
-        shapes, sources = self.shapes, self.sources
+        whole, sources = self.whole, self.sources
         split = prefixes.split
-        number = 0
+        number, ended = 0, True
         for line in stream:
-            number += 1
-            self.lines += 1
-            if len(line) > LONGEST:
-                line = line[:LONGEST]
-            key = hash(line.translate(None, DIGITS))
-            shape = shapes.get(key)
-            if shape is BORING:
-                continue
-            source, message = split(line.rstrip())
-            if len(sources) < MOST_SOURCES:
-                sources.add(source)
-            # People who copy a line often change its blanks.
-            text = " ".join(message.decode("utf-8", "replace").split())
-            if '\\"' in text:
-                text = text.replace('\\"', '"')
-            if shape is None:
-                shape = self.look(text, key)
-                if len(shapes) < MOST_SHAPES:
-                    shapes[key] = shape if shape.matters() else BORING
-            self.count(shape, (name, number), source, text)
+            if ended:
+                number += 1
+                self.lines += 1
+            # A part of a long line has no line end.
+            ended = line.endswith(b"\n")
+            for part in parts(line):
+                key = hash(part.translate(None, DIGITS))
+                shape = whole.get(key)
+                if shape is BORING:
+                    continue
+                source, message = split(part)
+                if len(sources) < MOST_SOURCES:
+                    sources.add(source)
+                if shape is None:
+                    shape = self.shape_of(message)
+                    if len(whole) < MOST_SHAPES:
+                        whole[key] = shape
+                if shape is not BORING:
+                    self.count(shape, (name, number), source, as_text(message))
+
+    def shape_of(self, message: bytes) -> Shape:
+        """Returns the shape of a message without prefixes, which the names of hosts do not
+        change."""
+        key = hash(message.translate(None, DIGITS))
+        shape = self.shapes.get(key)
+        if shape is None:
+            shape = self.look(as_text(message), key)
+            shape = shape if shape.matters() else BORING
+            if len(self.shapes) < MOST_SHAPES:
+                self.shapes[key] = shape
+        return shape
 
     def look(self, text: str, key: int) -> Shape:
         """Looks at a line whose shape is new, and returns the shape."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The whole table: all sections in the order of docs/messages.md and the messages of nv_peer_mem
-itself, and an index of the messages by a
-word of each."""
+itself, and an index of the messages by a word of each. A case that no log proves is possible at
+most, whatever its row says."""
 
 from typing import Dict, FrozenSet, List, NamedTuple, Set, Tuple
 
@@ -27,7 +27,8 @@ from .messages import (
     storage,
     ucx,
 )
-from .model import Cause, Message
+from .model import POSSIBLE, Cause, Message
+from .proven import PROVEN
 
 SECTIONS = (
     nccl.SECTION,
@@ -67,8 +68,20 @@ class Entry(NamedTuple):
         return {text for texts in all_of_them for text in texts if is_of_line(text)}
 
 
+def as_proven(message: Message) -> Message:
+    """Returns a message whose cases are as sure as the logs of the tests prove them."""
+    if PROVEN is None:
+        return message
+    places = PROVEN.get(message.text, ())
+    cases = [
+        case if place in places else case._replace(sure=POSSIBLE)
+        for place, case in enumerate(message.cases)
+    ]
+    return message._replace(cases=tuple(cases))
+
+
 ENTRIES = tuple(
-    Entry(number, message, general)
+    Entry(number, as_proven(message), general)
     for number, (message, general) in enumerate(
         [(message, False) for section in (*SECTIONS, ours.SECTION) for message in section.messages]
         + [(message, True) for message in verbs.GENERAL]

@@ -4,6 +4,7 @@ programs use these cases for their own messages. GENERAL looks for the verbs the
 that have no section."""
 
 from . import causes as c
+from .errors import ERRORS
 from .model import FITS, POSSIBLE, Case, Message
 
 # Alibaba's eRDMA registers 64 GiB at most in one piece.
@@ -31,7 +32,9 @@ REG_MR = (
     Case(c.MAP_COUNT, ("errno=ENOMEM", "memlock_unlimited"), sure=POSSIBLE),
     Case(c.REGION_TOO_LARGE, ("errno=EINVAL,ENOMEM", "erdma"), sure=FITS, do=ERDMA),
     Case(c.NIC_REFUSED, ("errno=EINVAL",), ("geforce", "amd"), sure=POSSIBLE),
-    Case(c.DEVICE_DENIED, ("errno=EPERM,EACCES",), sure=FITS),
+    # The kernel pins no memory of a process whose limit is 0.
+    Case(c.MEMLOCK, ("errno=EPERM",), sure=FITS),
+    Case(c.DEVICE_DENIED, ("errno=EACCES",), sure=POSSIBLE),
     Case(c.VMM, ("errno=EOPNOTSUPP",), ("amd",), sure=POSSIBLE),
     Case(c.PAIR, ("errno=ENOTSUPP",), sure=FITS),
     Case(c.DESCRIPTORS, ("errno=EMFILE,ENFILE",)),
@@ -78,13 +81,13 @@ REG_DMABUF_MR = (
         ("amd", "foreign_dmabuf", "data_direct", "vmm"),
         FITS,
     ),
-    Case(c.NO_DMABUF, ("errno=EINVAL",), ("amd", "foreign_dmabuf", "data_direct"), FITS),
+    Case(c.NO_DMABUF, ("errno=EINVAL",), ("amd", "foreign_dmabuf", "data_direct"), POSSIBLE),
     Case(c.NO_DMABUF, ("errno=EFAULT",), ("amd",), sure=FITS),
     Case(c.DESCRIPTORS, ("errno=EMFILE,ENFILE",)),
-    Case(c.MEMLOCK, ("errno=ENOMEM", "memlock_limited"), ("foreign_dmabuf",), FITS),
-    Case(c.BAR1, ("errno=ENOMEM",), ("memlock_limited", "foreign_dmabuf"), FITS),
-    Case(c.MEMLOCK, ("errno=ENOMEM",), ("memlock_unlimited", "foreign_dmabuf"), POSSIBLE),
     Case(c.IOMMU_ROOM, ("errno=ENOMEM", "iommu_translates"), ("foreign_dmabuf",), FITS),
+    # The pages of a dma-buf do not count against the limit on locked memory.
+    Case(c.BAR1, ("errno=ENOMEM",), ("foreign_dmabuf", "iommu_translates"), FITS),
+    Case(c.BAR1, ("errno=ENOMEM", "iommu_translates"), ("foreign_dmabuf",), POSSIBLE),
     Case(
         c.IOMMU_ROOM,
         ("errno=ENOMEM",),
@@ -103,8 +106,9 @@ OF_ANY_EXPORTER = (
 )
 # mlx5's own verb, whose only use is data direct.
 REG_DMABUF_MR_DIRECT = (
-    Case(c.DATA_DIRECT, ("errno=EOPNOTSUPP,EINVAL",), ("foreign_dmabuf",), FITS),
-    *(one for one in REG_DMABUF_MR if "data_direct" not in one.when + one.unless),
+    *REG_DMABUF_MR[:3],
+    Case(c.DATA_DIRECT, ("errno=EOPNOTSUPP,EINVAL",), sure=FITS),
+    *(one for one in REG_DMABUF_MR[3:] if "data_direct" not in one.when + one.unless),
     Case(c.NO_DMABUF, ("errno=EOPNOTSUPP",), ("foreign_dmabuf",), POSSIBLE),
 )
 # The range of a dma-buf could not be exported. Programs print the name of CUDA's result, its number
@@ -139,7 +143,8 @@ CREATE = (
     Case(c.EFA_NO_RC, ("errno=EOPNOTSUPP,EPROTONOSUPPORT,ENOSYS", "efa"), ("mlx5_nic",), FITS),
     Case(c.DEVX, ("errno=EOPNOTSUPP,EPROTONOSUPPORT,ENOSYS",), ("other_nic",), FITS),
     Case(c.NOT_MLX5, ("errno=EOPNOTSUPP,EPROTONOSUPPORT,ENOSYS,EINVAL", "other_nic"), sure=FITS),
-    Case(c.DEVICE_DENIED, ("errno=EPERM,EACCES",), sure=FITS),
+    Case(c.MEMLOCK, ("errno=EPERM",), sure=FITS),
+    Case(c.DEVICE_DENIED, ("errno=EACCES",), sure=POSSIBLE),
     Case(c.NIC_REFUSED, ("errno=EINVAL,EIO,EREMOTEIO",), sure=POSSIBLE),
 )
 MODIFY_QP = (
@@ -148,13 +153,16 @@ MODIFY_QP = (
     Case(c.RAILS, ("errno=EINVAL", "infiniband", "ethernet"), sure=FITS),
     Case(c.GID, ("errno=EINVAL,ENODATA,ENOENT",), ("infiniband",), FITS),
     Case(c.RAILS, ("errno=EINVAL", "infiniband"), sure=POSSIBLE),
+    Case(
+        c.GID,
+        ("errno=ETIMEDOUT,EHOSTUNREACH,ENETUNREACH,ENODEV", "gid_zero"),
+        ("infiniband",),
+        FITS,
+    ),
     Case(c.RAILS, ("errno=ETIMEDOUT,EHOSTUNREACH,ENETUNREACH",), sure=FITS),
-    Case(c.GID, ("errno=ETIMEDOUT,EHOSTUNREACH,ENETUNREACH", "gid_zero"), ("infiniband",), FITS),
     # On RoCE, the network interface of the GID is not up, or is not the container's.
-    Case(c.PORT, ("errno=ENODEV",), sure=FITS),
+    Case(c.PORT, ("errno=ENODEV,ENETDOWN",), sure=FITS),
     Case(c.GID, ("errno=ENODEV", "ethernet"), ("gid_zero",), POSSIBLE),
-    Case(c.GID, ("errno=ENODEV", "gid_zero"), ("infiniband",), FITS),
-    Case(c.PORT, ("errno=ENETDOWN",), sure=FITS),
     Case(c.GID, ("errno=EADDRNOTAVAIL,EIO",), sure=FITS),
 )
 # The peer refused an access to its memory (status 10).
@@ -169,16 +177,20 @@ REM_ACCESS = (
 )
 # Retries are exceeded (status 12).
 RETRY = (
-    Case(c.GID, ("gid_zero", "ethernet"), ("infiniband",), FITS),
+    Case(c.GID, ("gid_zero",), ("infiniband",), FITS),
     Case(c.NETWORK, sure=FITS),
 )
+ANY_ERROR = "errno=" + ",".join(ERRORS)
 OPEN_DEVICE = (
     Case(c.DESCRIPTORS, ("errno=EMFILE,ENFILE",)),
     Case(c.DEVICE_DENIED, ("errno=EPERM,EACCES,ENOENT",)),
     Case(c.NIC_LIMIT, ("errno=ENOMEM",), sure=FITS),
-    Case(c.DEVICE_DENIED, (), ("errno=ENODEV,ENOSYS,ENOMEM,EMFILE,ENFILE",), sure=FITS),
-    Case(c.NO_PROVIDER, ("errno=ENOSYS",), sure=FITS),
+    # The driver of the NIC cannot talk to the firmware any more, or has given the NIC up.
+    Case(c.NIC_LOST, ("errno=EAGAIN,EIO,ETIMEDOUT,EREMOTEIO",), sure=FITS),
+    Case(c.NO_PROVIDER, ("errno=ENOSYS,EPROTONOSUPPORT",), sure=FITS),
     Case(c.NO_DEVICE, ("errno=ENODEV",), sure=FITS),
+    # Many programs do not print the error.
+    Case(c.DEVICE_DENIED, (), (ANY_ERROR,), sure=FITS),
 )
 
 # libfabric refused memory, mostly that of an EFA device.

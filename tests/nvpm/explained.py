@@ -10,7 +10,7 @@ from nvpm.explain.signs import WORDS_OF_PROGRAMS
 from nvpm.explain.table import Entry
 
 # What stands in a made line for each placeholder.
-VALUES = {"<*>": " some words ", "<n>": "4711", "<w>": "rail_3"}
+VALUES = {"<*>": " some words ", "<n>": "7711", "<w>": "rail_3"}
 # A line that shows each fact, and no other fact that a case of the table depends on.
 SHOWING = {
     "geforce": "Product Name : GeForce 3090",
@@ -114,11 +114,19 @@ def version_for(sign: str, wanted: str) -> str:
 def lines_for(entry: Entry, when: Conditions) -> list[str]:
     """Returns a log with the message of ENTRY in which all conditions hold. The name of a verb
     counts only in a line that speaks of a failure."""
-    line, lines = line_of(entry.message.text) + (" error" if entry.general else ""), []
+    wanted = [one[len(LINE) :] for one in when if one.startswith(LINE)]
+    # If the text has alternatives, the conditions may be about one of them.
+    made = max(
+        map(line_of, texts.expanded(entry.message.text)),
+        key=lambda one: sum(text in one for text in wanted),
+    )
+    line, lines = made + (" error" if entry.general else ""), []
     for one in when:
         compared = COMPARISON.fullmatch(one)
         if one.startswith(ERROR):
             line += f": {ERRORS[one[len(ERROR) :].split(',')[0]][1]}"
+        elif one.startswith(LINE) and one[len(LINE) :] in made:
+            continue
         elif one.startswith(LINE):
             line += f" {line_of(one[len(LINE) :])}"
         elif one.startswith(VARIABLE):

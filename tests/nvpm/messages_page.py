@@ -26,7 +26,7 @@ from nvpm.explain.model import (  # noqa: E402
     Case,
     Message,
 )
-from nvpm.explain.table import CAUSES, SECTIONS  # noqa: E402
+from nvpm.explain.table import CAUSES, SECTIONS, as_proven  # noqa: E402
 
 BEGIN = "<!-- tests/nvpm/messages_page.py writes the tables from here on. -->"
 END = "<!-- The tables end here. -->"
@@ -72,7 +72,7 @@ def cases_of(message: Message) -> str:
         return f"By the error, as [`{SHARED[message.cases]}`](#any-program)."
     parts = [
         f"{under(case)}**{case.cause.name}**{SURE[case.sure or message.sure]}"
-        for case in message.cases
+        for case in as_proven(message).cases
     ]
     return sentence("; ".join(parts))
 
@@ -110,13 +110,16 @@ def lines() -> Iterator[str]:
     yield from ("", "## Any program", "")
     yield from wrapped(
         "The error of a failed verb says the cause in every program. The tables below refer to "
-        "these rows. If a log names only NICs of other makers than NVIDIA, **NIC that never asks** "
+        "these rows. `nvpm explain` calls a cause certain or probable only if a log of a user, or "
+        "one that an independent reader of the program wrote, has the message and this cause. Other "
+        "causes are marked **(possible)**, where the row is not one of those that refer to this "
+        "table. If a log names only NICs of other makers than NVIDIA, **NIC that never asks** "
         "stands in place of **no client** and **VMM memory**, and **NIC without dma-buf** in place "
         "of **no dma-buf**."
     )
     yield from ("", VERBS_HEAD)
     for message in verbs.GENERAL:
-        for case in message.cases:
+        for case in as_proven(message).cases:
             possible = SURE[case.sure or message.sure]
             yield row(
                 printed(message.text), under(case).rstrip(": "), f"**{case.cause.name}**{possible}"

@@ -13,7 +13,7 @@ from nvpm.explain import texts
 from nvpm.explain.conditions import holds_in_log, in_words, is_of_line
 from nvpm.explain.judge import ON_OTHER_NIC
 from nvpm.explain.messages import ours
-from nvpm.explain.model import CAUSE, FINE, FOLLOWS, KINDS, Cause, Message
+from nvpm.explain.model import CAUSE, FINE, FOLLOWS, KINDS, POSSIBLE, Cause, Message
 from nvpm.explain.signs import SIGNS
 from nvpm.explain.table import CAUSES, ENTRIES, SECTIONS, Entry
 
@@ -58,7 +58,7 @@ def decided(message: Message) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=name)
 def test_a_condition_decides_between_causes(entry: Entry) -> None:
-    found = decided(entry.message)
+    found = [one for one in decided(entry.message) if one[2] != POSSIBLE]
     assert len(found) == len(set(found))
 
 

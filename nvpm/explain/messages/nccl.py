@@ -33,7 +33,7 @@ def likely(*cases: Case) -> Tuple[Case, ...]:
 NOT_FOUND = likely(
     Case(c.AMD, ("amd",)),
     # GPUDirect RDMA with Omni-Path works through PSM2 only.
-    Case(c.NOT_MLX5, ("omni_path",)),
+    Case(c.NIC_NEVER_ASKS, ("omni_path",)),
     Case(c.NO_PEER_ON_SOC, ("gb10",)),
     Case(c.GEFORCE, ("geforce",)),
     Case(c.MEMORY_PEERS, ("nccl<2.23", "peermem_loaded"), ("geforce", "amd", "gb10")),

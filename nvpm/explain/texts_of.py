@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Finds the texts in a file: the file itself, or the members of an archive, each of which may be
+compressed or an archive."""
+
+import codecs
+import io
+import lzma
+import tarfile
+import zipfile
+import zlib
+from typing import BinaryIO, Callable, Iterable, Iterator, Tuple, cast
+
+from . import archives, compressed, long_lines
+
+Stream = Iterable[bytes]
+# The beginning of a file that says what the file is.
+BEGINNING = 4096
+# A program that writes on into a log that was emptied leaves NUL bytes before its lines.
+MOST_NULS = 64 << 20
+# An archive within an archive is read, but no third one.
+DEEPEST = 2
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+# Text has no other control characters, except for a few.
+CONTROLS = bytes(one for one in range(32) if one not in b"\t\n\v\f\r\b\x1b") + b"\x7f"
+MOST_CONTROLS = 0.05
+# Files that hold a log, and that nvpm cannot unpack, with what unpacks them.
+PACKED = (
+    (b"\x28\xb5\x2f\xfd", "is packed by zstd: unpack it first (zstd -d)"),
+    (b"\x04\x22\x4d\x18", "is packed by lz4: unpack it first (lz4 -d)"),
+    (b"7z\xbc\xaf\x27\x1c", "is packed by 7-Zip: unpack it first (7z x)"),
+    (b"LPKSHHRH", "is a journal: use --journal, or give the output of journalctl --file="),
+)
+# What can go wrong while a file is read or decompressed. zipfile raises the last two for members
+# that are encrypted, or compressed in another way.
+READING = (
+    OSError,
+    EOFError,
+    lzma.LZMAError,
+    zlib.error,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    UnicodeError,
+    NotImplementedError,
+    RuntimeError,
+)
+
+
+class Unreadable(Exception):
+    """A log cannot be read. The text says why."""
+
+
+class NoText(Unreadable):
+    """A file is no log, so nothing is lost if the file is left out."""
+
+
+# A function that is told why a part of the logs cannot be read.
+Tell = Callable[[Unreadable], None]
+
+
+class Joined(io.RawIOBase):
+    """The beginning of a file that was read already, and then its rest."""
+
+    def __init__(self, start: bytes, file: BinaryIO, ended: bool) -> None:
+        self.start, self.file, self.ended = start, file, ended
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
+        part = self.start[: len(buffer)]
+        self.start = self.start[len(part) :]
+        if not part and not self.ended:
+            part = self.file.read(len(buffer))
+        buffer[: len(part)] = part
+        return len(part)
+
+
+def texts_of(name: str, raw: BinaryIO, tell: Tell, depth: int = 0) -> Iterator[Tuple[str, Stream]]:
+    """Yields the texts in a file. The file may be compressed, and may be a pipe, whose first bytes
+    can come one by one. Raises Unreadable if the file is no text, and tells which members of an
+    archive are none. DEPTH is the number of archives around the file."""
+    start, ended = beginning(raw)
+    if archives.is_zip(start):
+        yield from inner_texts(name, archives.of_zip(raw), tell, depth)
+        return
+    file = io.BufferedReader(Joined(start, raw, ended))
+    opener = compressed.opener(start, depth)
+    if opener:
+        file = io.BufferedReader(cast(Joined, opener(cast(BinaryIO, file))))
+        start = file.peek(BEGINNING)
+    if archives.is_tar(start):
+        yield from inner_texts(name, archives.of_tar(cast(BinaryIO, file)), tell, depth)
+    else:
+        yield name, text_of(name, start, cast(BinaryIO, file))
+
+
+def beginning(raw: BinaryIO) -> Tuple[bytes, bool]:
+    """Returns the first bytes of a file behind its NUL bytes and its mark of UTF-8, and whether the
+    file has no others."""
+    start, read = raw.read(BEGINNING), BEGINNING
+    while start and not start.strip(b"\0") and read < MOST_NULS:
+        start = raw.read(BEGINNING)
+        read += BEGINNING
+    ended = len(start) < BEGINNING
+    if start.startswith(codecs.BOM_UTF8):
+        start = start[len(codecs.BOM_UTF8) :]
+    return start, ended
+
+
+def inner_texts(
+    name: str, members: Iterator[archives.Inner], tell: Tell, depth: int
+) -> Iterator[Tuple[str, Stream]]:
+    """Yields the texts in the members of an archive."""
+    if depth >= DEEPEST:
+        raise Unreadable(f"{name} is an archive within {depth} others: unpack it first")
+    for inner, file in members:
+        try:
+            yield from texts_of(f"{name}:{inner}", file, tell, depth + 1)
+        except Unreadable as reason:
+            tell(reason)
+
+
+def text_of(name: str, start: bytes, file: BinaryIO) -> Stream:
+    """Returns the lines of a text with this beginning. Raises Unreadable if the file is none."""
+    for magic, why in PACKED:
+        if start.startswith(magic):
+            raise Unreadable(f"{name} {why}")
+    encoding = utf_16(start)
+    if encoding:
+        text = io.TextIOWrapper(file, encoding=encoding, errors="replace")
+        return long_lines.lines(lambda limit: text.readline(limit).encode())
+    if start and not is_text(start):
+        raise NoText(f"{name} is no text")
+    return long_lines.lines(file.readline)
+
+
+def utf_16(start: bytes) -> str:
+    """Returns the encoding of a text of two bytes for each character, or an empty text. Without a
+    mark at the beginning, every second byte of English text is NUL."""
+    if start.startswith(UTF_16):
+        return "utf-16"
+    even, odd = start[::2], start[1::2]
+    for nuls, letters, encoding in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
+        if len(letters) > 1 and nuls.count(0) > 0.8 * len(nuls) and letters.count(0) < 2:
+            return encoding
+    return ""
+
+
+def is_text(start: bytes) -> bool:
+    """Returns whether a file with this beginning is text. A log can contain NUL bytes, where the
+    machine crashed or the log was emptied while a program wrote."""
+    text = start.replace(b"\0", b"")
+    controls = len(text) - len(text.translate(None, CONTROLS))
+    return bool(text) and controls <= MOST_CONTROLS * len(text)
