@@ -5,7 +5,7 @@ depend. A fact is no verdict."""
 import re
 from typing import Dict, List, Set, Tuple
 
-from .signs import KEYWORDS, PROGRAMS, SIGNS
+from .signs import NEEDED, PROGRAMS, SIGNS, Sign
 
 # A variable that a program reports, or that stands on a command line or in an environment.
 VARIABLE = re.compile(
@@ -31,10 +31,9 @@ class LogFacts:
         # The number of ranks of the communicator that the rank is from.
         self.size_of: Dict[Tuple[str, str], int] = {}
 
-    def read(self, line: str, words: Set[str]) -> None:
-        """Collects the facts of a line. WORDS are the words of the line."""
-        if not words.isdisjoint(KEYWORDS):
-            self.read_signs(line, words)
+    def read(self, line: str) -> None:
+        """Collects the facts of a line."""
+        self.read_signs(line, line.lower())
         for name, value in VARIABLE.findall(line):
             if name not in self.variables and len(self.variables) >= MOST_VARIABLES:
                 continue
@@ -47,15 +46,26 @@ class LogFacts:
         if ranks:
             self.ranks = max(self.ranks, int(ranks[1] or ranks[2]))
 
-    def read_signs(self, line: str, words: Set[str]) -> None:
+    def read_signs(self, line: str, small: str) -> None:
+        """Collects the facts whose patterns match. SMALL is the line in small letters."""
         for one in SIGNS:
-            known = one.fact in self.names or words.isdisjoint(one.keywords)
+            known = one.fact in self.names or not can_match(one, small)
             if not known and one.pattern.search(line):
                 self.names.add(one.fact)
         for one in PROGRAMS:
-            found = None if words.isdisjoint(one.keywords) else one.pattern.search(line)
+            found = one.pattern.search(line) if can_match(one, small) else None
             if found:
                 version = next(filter(None, found.groups())).rstrip(".-")
                 versions = self.versions.setdefault(one.fact, [])
                 if version not in versions and len(versions) < MOST_VALUES:
                     versions.append(version)
+
+
+def can_match(one: Sign, small: str) -> bool:
+    return not one.needed or any(text in small for text in one.needed)
+
+
+def has_facts(line: str) -> bool:
+    """Returns whether a line may show facts: a variable, or what a sign needs."""
+    small = line.lower()
+    return "_" in line or any(text in small for text in NEEDED)

@@ -11,9 +11,8 @@ from . import long_lines
 from .conditions import holds_in_line, is_of_line
 from .errors import errors
 from .lines import Source
-from .log_facts import LogFacts
+from .log_facts import LogFacts, has_facts
 from .model import FINE, FOLLOWS
-from .signs import KEYWORDS
 from .table import INDEX, WORDS, Entry
 from .texts import pattern
 
@@ -24,6 +23,8 @@ MOST_SHAPES = 20000
 MOST_SOURCES = 4096
 MOST_HITS = 512
 MOST_UNKNOWN = 64
+# A value is not longer.
+LONGEST_VALUE = 200
 # Equal lines are looked up instead of being read again.
 MOST_EQUAL = 4096
 # Of a longer line, this number of bytes at its beginning and at its end count.
@@ -32,6 +33,11 @@ LONGEST = 4096
 FACTS_OF_A_SHAPE = 16
 # NCCL says this once in each process.
 RANK = re.compile(r"\brank (\d+) nranks (\d{1,9})")
+# The value of a fact stands in the line after these: the output of a command, and the limits of a
+# container in the words of docker compose and docker inspect.
+ASKED = re.compile(
+    rb"(?:\bulimit -l['\"]*|\buname -(?:r|a)['\"]*|\bmemlock:|\"Name\": \"memlock\",)$"
+)
 # Ray prints equal lines of several processes once.
 REPEATED = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
 TOKEN = re.compile("[A-Za-z_]+")
@@ -142,6 +148,8 @@ class Scan:
         self.unknown: Dict[int, Hit] = {}
         self.sources: Set[Source] = set()
         self.lines = 0
+        # The last line, if the next one has its value.
+        self.asked = b""
 
     def read(self, name: str, stream: Iterable[bytes]) -> None:
         """Reads all lines from one file."""
@@ -155,6 +163,9 @@ class Scan:
             # A part of a long line has no line end.
             ended = line.endswith(b"\n")
             for part in parts(line):
+                if self.asked:
+                    self.facts.read(as_text(self.asked + b" " + part[:LONGEST_VALUE]))
+                    self.asked = b""
                 key = hash(part.translate(None, DIGITS))
                 shape = whole.get(key)
                 if shape is BORING:
@@ -166,6 +177,8 @@ class Scan:
                     shape = self.shape_of(message)
                     if len(whole) < MOST_SHAPES:
                         whole[key] = shape
+                if shape.facts and ASKED.search(message):
+                    self.asked = message
                 if shape is not BORING:
                     self.count(shape, (name, number), source, as_text(message))
 
@@ -187,7 +200,7 @@ class Scan:
         entries: Tuple[Entry, ...] = ()
         for word in words & WORDS:
             entries += INDEX[word]
-        facts = FACTS_OF_A_SHAPE if words & KEYWORDS or "_" in text else 0
+        facts = FACTS_OF_A_SHAPE if has_facts(text) else 0
         bad = is_error(text)
         unknown = None
         if bad and len(self.unknown) < MOST_UNKNOWN:
@@ -200,7 +213,7 @@ class Scan:
         """Counts a line whose shape matters."""
         if shape.facts:
             shape.facts -= 1
-            self.facts.read(text, set(TOKEN.findall(text)))
+            self.facts.read(text)
         if shape.ranked:
             self.note_rank(source, text)
         variants = self.known_variants(shape.entries, text) if shape.entries else []

@@ -111,8 +111,8 @@ def lines() -> Iterator[str]:
     yield from wrapped(
         "The error of a failed verb says the cause in every program. The tables below refer to "
         "these rows. `nvpm explain` calls a cause certain or probable only if a log of a user, or "
-        "one that an independent reader of the program wrote, has the message and this cause. Other "
-        "causes are marked **(possible)**, where the row is not one of those that refer to this "
+        "one that an independent reader of the program wrote, has the message and this cause. "
+        "Other causes are marked **(possible)**, where the row is not one of those that refer to this "
         "table. If a log names only NICs of other makers than NVIDIA, **NIC that never asks** "
         "stands in place of **no client** and **VMM memory**, and **NIC without dma-buf** in place "
         "of **no dma-buf**."
