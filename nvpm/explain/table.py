@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The whole table: all sections in the order of docs/messages.md and the messages of nv_peer_mem
-itself, and an index of the messages by a
-word of each."""
+itself, and an index of the messages by a word of each."""
 
 from typing import Dict, FrozenSet, List, NamedTuple, Set, Tuple
 
@@ -51,6 +50,10 @@ SECTIONS = (
 CAUSES: Dict[Cause, str] = {
     cause: name.lower() for name, cause in vars(causes).items() if isinstance(cause, Cause)
 }
+
+# The names of all causes, for programs. A cause that only one own message has is named as the
+# message.
+NAMES: Dict[Cause, str] = {**ours.CAUSES, **CAUSES}
 
 
 class Entry(NamedTuple):

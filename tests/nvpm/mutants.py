@@ -163,9 +163,9 @@ MUTANTS = [
     ),
     (
         f"{VARIED}[messages of the kernel over several lines, and about neighbours]",
-        "facts/advice.py",
-        "re.search(pattern, self.text, re.DOTALL)",
-        "re.search(pattern, self.text)",
+        "explain/advise.py",
+        "for line in text.splitlines()",
+        "for line in text.splitlines()[:1]",
     ),
     (
         f"{VARIED}[an unfinished archive does not stay; and a program has its signals]",
