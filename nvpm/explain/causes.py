@@ -609,7 +609,7 @@ SIGNATURE = Cause(
 NOT_ALLOWED = Cause(
     "modules may not be loaded here: lockdown, `kernel.modules_disabled`, or a container",
     "Load the module on the host, and not in a container; `nvpm status`, section security",
-    "security: `modules`",
+    "machine: `modules`",
     name="no modules allowed",
     subject=True,
     here="{not_permitted}",

@@ -7,14 +7,18 @@ import re
 import messages_page
 import pytest
 from explained import SHOWING, explained, line_of, lines_for, scanned
+from installed import TOP
 
 from nvpm.explain import texts
 from nvpm.explain.conditions import holds_in_log, in_words, is_of_line
+from nvpm.explain.here import DEVICES
+from nvpm.explain.here import LINE as LINE_OF_STATUS
 from nvpm.explain.judge import ON_OTHER_NIC
 from nvpm.explain.messages import ours
 from nvpm.explain.model import CAUSE, FOLLOWS, KINDS, Cause, Message
 from nvpm.explain.signs import SIGNS
 from nvpm.explain.table import CAUSES, ENTRIES, SECTIONS, Entry
+from nvpm.facts.fact import Fact, judged, slug
 
 MESSAGES = [entry.message for entry in ENTRIES]
 MOST_EXPANDED = 6
@@ -144,3 +148,34 @@ def test_conditions() -> None:
         ("geforce", False),
     ):
         assert holds_in_log(condition, facts) == holds, condition
+
+
+# The identifiers of facts that the tables of machines expect. test_tables.py checks that nvpm
+# status prints them there.
+EXPECTED = {
+    one
+    for table in ("machines", "judged", "varied")
+    for found in re.finditer(
+        r"^(?:[^#\n]* => )?(?:good|warn|bad|none) ([\w.:/,*-]+)",
+        (TOP / "tests/nvpm" / table).read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    for one in found[1].rstrip(":").split(",")
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES, ids=lambda one: one.name)
+def test_status_has_the_lines_of_a_cause(cause: Cause) -> None:
+    """A line of status that a cause names is there on some machine of the tests, so that it can
+    show the cause."""
+    facts = [judged("bad", *one.replace("_", " ").split("/", 1), "") for one in sorted(EXPECTED)]
+    for section, names in LINE_OF_STATUS.findall(cause.status):
+        for line in re.findall("`([^`]+)`", names):
+            wanted = slug(line).replace("_", " ")
+            assert any(in_section(fact, section.strip(), wanted) for fact in facts), (section, line)
+
+
+def in_section(fact: Fact, section: str, line: str) -> bool:
+    prefix = DEVICES.get(section)
+    same = fact.section.startswith(prefix.lower()) if prefix else fact.section == section.lower()
+    return same and (fact.name.startswith(line) or fact.name.endswith(line))
