@@ -17,8 +17,8 @@ BUILD = Group(
         Own(
             "build-not-by-make-of-kernel",
             "nv_peer_mem: call make in <*>, which finds what is needed",
-            "the build was started by `make -C /lib/modules/…/build M=…`, which does not look for "
-            "the RDMA core and the driver",
+            "the build was started by `make -C /lib/modules/…/build M=…`, which does not look "
+            "for the RDMA core and the driver",
             "Run `make` in the module's own directory",
         ),
         Own(
@@ -48,8 +48,8 @@ BUILD = Group(
         Own(
             "build-settings-carriage-return",
             "the line ends in a carriage return, as on Windows",
-            "`/etc/nv_peer_mem-build.conf` was written on Windows, or by an editor that ends lines "
-            "as Windows does",
+            "`/etc/nv_peer_mem-build.conf` was written on Windows, or by an editor that ends "
+            "lines as Windows does",
             "Run the `sed` command in the line",
         ),
         Own(
@@ -93,8 +93,7 @@ BUILD = Group(
             "build-no-depmod",
             "depmod has not listed the modules of kernel",
             "`depmod` has never run for this kernel, or a full disk has cut its list short, so "
-            "that "
-            "`modinfo` finds no module",
+            "that `modinfo` finds no module",
             "Make room if `df /lib/modules` shows a full disk, then run the `depmod` of the line "
             "as root",
         ),
@@ -126,20 +125,19 @@ BUILD = Group(
         Own(
             "build-compiler-failed",
             "without naming an error in that file, as when memory or the disk runs out",
-            "the compiler was killed, or could not write: the machine has run out of memory or of "
-            "room on the disk",
+            "the compiler was killed, or could not write: the machine has run out of memory or "
+            "of room on the disk",
             "Make room (`free -h`, `df /tmp`), and build with fewer processes: `make -j1`",
         ),
         Own(
             "build-no-rdma-core",
             "no RDMA core with peer memory for kernel",
             "no RDMA core with peer memory is installed for this kernel. The core of a plain "
-            "kernel "
-            "has none; the line says if an OFED is there for another kernel, or is hidden by the "
-            "kernel's own `ib_core`",
-            "Do what the end of the line says: install MLNX_OFED or DOCA-OFED for this kernel, or "
-            "build its dkms package. `OFA_KERNEL=DIRECTORY` names a core in another place. Without "
-            "OFED: the open NVIDIA driver and dma-buf, which need no such module",
+            "kernel has none; the line says if an OFED is there for another kernel, or is hidden "
+            "by the kernel's own `ib_core`",
+            "Do what the end of the line says: install MLNX_OFED or DOCA-OFED for this kernel, "
+            "or build its dkms package. `OFA_KERNEL=DIRECTORY` names a core in another place. "
+            "Without OFED: the open NVIDIA driver and dma-buf, which need no such module",
         ),
         Own(
             "build-ofa-kernel-no-header",
@@ -156,8 +154,8 @@ BUILD = Group(
         Own(
             "build-ofa-kernel-incomplete",
             "is not complete, <*>: install MLNX_OFED or DOCA-OFED again",
-            "the headers of the RDMA core are incomplete: its `Module.symvers` lacks the functions "
-            "of peer memory, or does not fit the header",
+            "the headers of the RDMA core are incomplete: its `Module.symvers` lacks the "
+            "functions of peer memory, or does not fit the header",
             "Install MLNX_OFED or DOCA-OFED again for this kernel, with its development package",
         ),
         Own(
@@ -170,15 +168,15 @@ BUILD = Group(
             "build-core-unknown",
             "but no function by which its generation is known",
             "an RDMA core that this version of nv_peer_mem does not know",
-            "Give `OFA_KERNEL=` with the core's `include/rdma/peer_mem.h` and `Module.symvers`, or "
-            "install a newer nv_peer_mem",
+            "Give `OFA_KERNEL=` with the core's `include/rdma/peer_mem.h` and `Module.symvers`, "
+            "or install a newer nv_peer_mem",
         ),
         Own(
             "build-no-driver",
             "no NVIDIA driver for kernel",
             "no NVIDIA driver is installed for this kernel",
-            "Install the driver for this kernel (the line names packages), or give `NV_SRC=` with "
-            "its `Module.symvers`",
+            "Install the driver for this kernel (the line names packages), or give `NV_SRC=` "
+            "with its `Module.symvers`",
         ),
         Own(
             "build-dkms-not-built",
@@ -228,10 +226,10 @@ BUILD = Group(
         Own(
             "build-module-unreadable",
             "cannot be read: install it again.",
-            "the file of the RDMA core or of the driver is damaged, or there was no room to unpack "
-            "it",
-            "Install the package of that file again. If the disk is full: make room in `/tmp`, or "
-            "set `TMPDIR`",
+            "the file of the RDMA core or of the driver is damaged, or there was no room to "
+            "unpack it",
+            "Install the package of that file again. If the disk is full: make room in `/tmp`, "
+            "or set `TMPDIR`",
         ),
         Own(
             "build-module-compressed",
@@ -248,8 +246,8 @@ BUILD = Group(
         Own(
             "build-no-versions",
             "checks symbol versions, and <*> has none",
-            "the file of the driver or of the RDMA core has no versions of its symbols, which this "
-            "kernel checks",
+            "the file of the driver or of the RDMA core has no versions of its symbols, which "
+            "this kernel checks",
             "Build that module again for this kernel; for the driver, `NV_SRC=` with its "
             "`Module.symvers` does, too",
         ),
@@ -288,8 +286,8 @@ BUILD = Group(
         Own(
             "build-no-rust",
             "the module's Rust can be compiled in neither way",
-            "this is a checkout, or a release made `--without-rust`, on a machine without Rust; or "
-            "a file of `build/prebuilt` was changed or cut short",
+            "this is a checkout, or a release made `--without-rust`, on a machine without Rust; "
+            "or a file of `build/prebuilt` was changed or cut short",
             "Use a release, or install the rustc that the line names "
             "([building.md](building.md#two-ways-to-compile-rust))",
         ),
@@ -321,8 +319,8 @@ BUILD = Group(
         Own(
             "build-in-kernel-failed",
             "nv_peer_mem: the in-kernel build for kernel",
-            "this version of nv_peer_mem does not compile with the newer kernel's own crates. The "
-            "build goes on without them",
+            "this version of nv_peer_mem does not compile with the newer kernel's own crates. "
+            "The build goes on without them",
             kind=FINE,
         ),
         Own(
@@ -402,8 +400,7 @@ DKMS = Group(
             "dkms-not-built",
             "nv_peer_mem is not built for kernel",
             "a part that the build needs is missing for that kernel, or the module does not "
-            "compile "
-            "for it; the rest of the line says which. Other kernels keep their module",
+            "compile for it; the rest of the line says which. Other kernels keep their module",
             "If the line names a part: install it, then `dkms autoinstall -k KVER`. If it has "
             "`error:`, nothing is missing: read the log that the line names, give it to `nvpm "
             "explain`, and install a newer nv_peer_mem",
@@ -412,8 +409,8 @@ DKMS = Group(
         Own(
             "dkms-kernel-keeps",
             "keeps its module of version",
-            "another version, or another commit of the same version, was installed, and could not "
-            "be built for that kernel. The kernel uses the module that it has",
+            "another version, or another commit of the same version, was installed, and could "
+            "not be built for that kernel. The kernel uses the module that it has",
             "Remove the cause that the line above names, then run the command in this line",
             kind=FOLLOWS,
         ),
@@ -427,16 +424,15 @@ DKMS = Group(
         Own(
             "dkms-no-room-for-copy",
             "the module that this kernel has cannot be copied to",
-            "the present module is copied before it is replaced, and the copy failed: the disk is "
-            "full, or `/var/lib` is mounted read-only. The kernel keeps its module",
+            "the present module is copied before it is replaced, and the copy failed: the disk "
+            "is full, or `/var/lib` is mounted read-only. The kernel keeps its module",
             "Make room below `/var/lib`, then run the command that the next line names",
         ),
         Own(
             "dkms-not-installed",
             "dkms has not installed the files; the lines above say why",
             "dkms has built the module, and could not install it, in most cases because the disk "
-            "of "
-            "`/lib/modules` is full. The earlier module was put back",
+            "of `/lib/modules` is full. The earlier module was put back",
             "Make room (`df /lib/modules`), then run the command that the next line names",
         ),
         Own(
@@ -457,8 +453,8 @@ DKMS = Group(
             "dkms-read-only",
             "cannot be written: is its disk mounted read-only?",
             "dkms cannot write to its directory",
-            "`findmnt -T /var/lib/dkms` shows how it is mounted: mount it writable, then "
-            "`dkms autoinstall`",
+            "`findmnt -T /var/lib/dkms` shows how it is mounted: mount it writable, then `dkms "
+            "autoinstall`",
         ),
         Own(
             "dkms-cannot-be-changed",

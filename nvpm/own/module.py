@@ -44,8 +44,8 @@ LOADING = Group(
             "module-parameter",
             ": the values of this parameter are 0 and 1",
             "a parameter of nv_peer_mem has a value that the module does not know",
-            "Correct the options of nv_peer_mem: `grep -r nv_peer_mem /etc/modprobe.d` finds them. "
-            "`modinfo -p nv_peer_mem` lists the parameters",
+            "Correct the options of nv_peer_mem: `grep -r nv_peer_mem /etc/modprobe.d` finds "
+            "them. `modinfo -p nv_peer_mem` lists the parameters",
             like="PARAMETER",
         ),
         Own(
@@ -75,29 +75,28 @@ REGISTERING = Group(
             "them does not allow it, or the driver's option `NVreg_GrdmaPciTopoCheckOverride=2` "
             "forbids it",
             "Use a device below the same PCI switch or root complex as the GPU; `nvpm status` "
-            "shows "
-            "the pairs. `NVreg_GrdmaPciTopoCheckOverride=1` tries the pair nevertheless",
+            "shows the pairs. `NVreg_GrdmaPciTopoCheckOverride=1` tries the pair nevertheless",
             like="PAIR",
         ),
         Own(
             "module-not-revocable",
             "only the NVIDIA driver can map this GPU's memory for this RDMA device",
             "with `persistent_api_support=0` registrations must be revocable, and the module "
-            "cannot "
-            "map memory for this pair itself",
-            "`options nv_peer_mem persistent_api_support=1` in `/etc/modprobe.d/nv_peer_mem.conf`, "
-            "then `/etc/init.d/nv_peer_mem restart`; or another RDMA device",
+            "cannot map memory for this pair itself",
+            "`options nv_peer_mem persistent_api_support=1` in "
+            "`/etc/modprobe.d/nv_peer_mem.conf`, then `/etc/init.d/nv_peer_mem restart`; or "
+            "another RDMA device",
             like="NOT_REVOCABLE",
         ),
         Own(
             "module-device-cannot-revoke",
             "the driver of this RDMA device cannot revoke registrations of GPU memory",
             "with `persistent_api_support=0` registrations must be revocable, and the driver of "
-            "this device (erdma, Broadcom's own bnxt_re) does not do what the RDMA core expects of "
-            "it when memory is freed ([defects.md](defects.md#defects-of-rdma-cores), B13, B18, "
-            "B19)",
-            "`options nv_peer_mem persistent_api_support=1` in `/etc/modprobe.d/nv_peer_mem.conf`, "
-            "then `/etc/init.d/nv_peer_mem restart`",
+            "this device (erdma, Broadcom's own bnxt_re) does not do what the RDMA core expects "
+            "of it when memory is freed ([defects.md](defects.md#defects-of-rdma-cores), B13, "
+            "B18, B19)",
+            "`options nv_peer_mem persistent_api_support=1` in "
+            "`/etc/modprobe.d/nv_peer_mem.conf`, then `/etc/init.d/nv_peer_mem restart`",
             like="NOT_REVOCABLE",
         ),
         Own(
@@ -105,8 +104,8 @@ REGISTERING = Group(
             "GPU memory behind a coherent link cannot be revoked",
             "this is a Grace machine, whose GPU memory cannot be revoked, and "
             "`persistent_api_support=0` asks for that",
-            "`options nv_peer_mem persistent_api_support=1` in `/etc/modprobe.d/nv_peer_mem.conf`, "
-            "then `/etc/init.d/nv_peer_mem restart`",
+            "`options nv_peer_mem persistent_api_support=1` in "
+            "`/etc/modprobe.d/nv_peer_mem.conf`, then `/etc/init.d/nv_peer_mem restart`",
             like="NOT_REVOCABLE",
         ),
         Own(
@@ -114,8 +113,7 @@ REGISTERING = Group(
             "GPU memory behind a coherent link is not online",
             "the memory of a Grace machine's GPU is not online: the kernel does not use it yet",
             "Start `nvidia-persistenced`, which brings it online; then `numactl -H` shows the "
-            "GPU's "
-            "node with memory",
+            "GPU's node with memory",
             like="COHERENT_OFFLINE",
         ),
         Own(
@@ -141,10 +139,9 @@ REGISTERING = Group(
         Own(
             "module-orphans",
             "orphaned registrations of GPU memory, or 4 TiB of them",
-            "with `persistent_api_support=0` a user has as many orphans as the module allows: "
-            "registrations that have ended while the driver does not unpin their memory before it "
-            "is freed. They ended in another process than the one that made them, or with that "
-            "process while another process holds its objects. Root has no bound",
+            "a user has as many orphans as the module allows: registrations that have ended "
+            "while the driver does not unpin their memory before it is freed (only with "
+            "`persistent_api_support=0`, and not for root)",
             "`nvpm regions` lists them as `orphaned`. If a large job was just ending, try again; "
             "else free that memory, or end the process that holds it. Deregister in the process "
             "that registered, or set `persistent_api_support=1`",
@@ -160,16 +157,16 @@ REGISTERED = Group(
         Own(
             "module-not-unpinned",
             "did not unpin GPU memory (error <n>): it stays in use until the driver is unloaded",
-            "the NVIDIA driver refused to unpin memory that was deregistered, so the memory stays "
-            "in use",
-            "`nvpm report --write FILE.tar.gz`, and report it with the kernel's log. Unloading the "
-            "driver, or a reboot, frees the memory",
+            "the NVIDIA driver refused to unpin memory that was deregistered, so the memory "
+            "stays in use",
+            "`nvpm report --write FILE.tar.gz`, and report it with the kernel's log. Unloading "
+            "the driver, or a reboot, frees the memory",
         ),
         Own(
             "module-unpinned-later",
             "did not unpin GPU memory (error <n>): it is unpinned when it is freed",
-            "the NVIDIA driver refused to unpin memory that was deregistered, so the memory stays "
-            "pinned until the program frees it",
+            "the NVIDIA driver refused to unpin memory that was deregistered, so the memory "
+            "stays pinned until the program frees it",
             "Nothing for this program. `nvpm report --write FILE.tar.gz`, and report it with the "
             "kernel's log",
         ),
@@ -183,8 +180,7 @@ REGISTERED = Group(
             "module-not-revoked",
             "the RDMA core did not revoke a registration",
             "memory was freed while it was registered, and the RDMA core returned an error when "
-            "the "
-            "module asked it to revoke the registration",
+            "the module asked it to revoke the registration",
             "`nvpm report --write FILE.tar.gz`, and report it with the kernel's log",
         ),
     ),

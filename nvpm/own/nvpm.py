@@ -54,8 +54,7 @@ NVPM = Group(
             "nvpm-process-left",
             "does not end, though it was killed, and is left",
             "the kernel, or a driver in it, holds a program that nvpm has started: in most cases "
-            "the "
-            "NVIDIA driver hangs",
+            "the NVIDIA driver hangs",
             "`dmesg` and `/proc/NUMBER/stack` of that process say more. `nvpm report --write "
             "FILE.tar.gz`, then reboot if it stays",
         ),
@@ -75,8 +74,8 @@ NVPM = Group(
         Own(
             "nvpm-kernel-of-another",
             "nv_peer_mem: the kernel belongs to another system (chroot or container)",
-            "the package is removed in a chroot or a container, whose kernel and module belong to "
-            "the host",
+            "the package is removed in a chroot or a container, whose kernel and module belong "
+            "to the host",
             kind=FINE,
         ),
         Own(
@@ -197,10 +196,10 @@ RUN = Group(
         Own(
             "run-as-it-is",
             "nvpm run: <*> runs as it is",
-            "the preloaded library is not needed here, or cannot help; the line says why, and the "
-            "program was started without it",
-            "If the line says `cannot help here`: what it names is missing for dma-buf "
-            "(`nvpm status --all`)",
+            "the preloaded library is not needed here, or cannot help; the line says why, and "
+            "the program was started without it",
+            "If the line says `cannot help here`: what it names is missing for dma-buf (`nvpm "
+            "status --all`)",
             kind=FINE,
         ),
         Own(
@@ -208,8 +207,7 @@ RUN = Group(
             "nvpm run: there is no libnvpm_preload.so",
             "the preloaded library is not installed, so the program was not started",
             "Install nvidia-peer-memory-preload (RPM: nvidia_peer_memory-preload), or name the "
-            "file "
-            "with `--library`",
+            "file with `--library`",
         ),
         Own(
             "run-passed-over",

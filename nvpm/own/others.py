@@ -5,8 +5,8 @@ source of nv_peer_mem contains them."""
 from .model import FINE, FOLLOWS, Group, Own
 
 DKMS_FORCED = (
-    "`dkms build --force nvidia-peer-memory/VERSION && dkms install --force "
-    "nvidia-peer-memory/VERSION` ([Loading](troubleshooting.md#loading) has the other ways)"
+    "`dkms build --force` and `dkms install --force` of nvidia-peer-memory ([other "
+    "installers](troubleshooting.md#loading))"
 )
 # The Linux module loader, and modprobe, about nv_peer_mem.
 LOADING = Group(
@@ -16,13 +16,12 @@ LOADING = Group(
             "load-not-found",
             "<FATAL: Module nv_peer_mem not found|Module nv_peer_mem not found."
             "|Failed to find module 'nv_peer_mem'>",
-            "there is no nv_peer_mem for the running kernel: either it was never installed on this "
-            "node, or it is installed and not built for this kernel. The line does not say which",
-            "`ls -d /usr/src/nvidia-peer-memory-*` and `find /lib/modules -name "
-            "'nv_peer_mem.ko*'`: "
-            "if both find nothing, it was never installed: install it "
-            "([installing.md](installing.md)), or load nvidia_peermem. Else build it for this "
-            "kernel: `dkms autoinstall -k $(uname -r)`, which says why if it skips the kernel",
+            "there is no nv_peer_mem for the running kernel: either it was never installed on "
+            "this node, or it is installed and not built for this kernel. The line does not say "
+            "which",
+            "`ls -d /usr/src/nvidia-peer-memory-*`: if it finds nothing, install nv_peer_mem "
+            "([how](installing.md)), or load nvidia_peermem. Else build it for this kernel: "
+            "`dkms autoinstall -k $(uname -r)`, which says why if it skips the kernel",
             like="NOT_INSTALLED",
             here="There is no module for kernel {kernel}. {install}",
         ),
@@ -30,11 +29,10 @@ LOADING = Group(
             "load-gpl-only",
             "nv_peer_mem: module using GPL-only symbols uses symbols",
             "nv_peer_mem was built with functions that are for GPL modules only, as beside the "
-            "open "
-            "driver, and now the NVIDIA driver is the proprietary one",
+            "open driver, and now the NVIDIA driver is the proprietary one",
             f"Build it again, and it does without them: {DKMS_FORCED}. If `modinfo -F rust "
-            "nv_peer_mem` says `prebuilt`, the kernel checks locks (lockdep) with such functions: "
-            "boot another kernel, or install the open driver",
+            "nv_peer_mem` says `prebuilt`, the kernel itself checks locks: boot another kernel, "
+            "or install the open driver",
             here="{without_gpl}",
         ),
         Own(
@@ -42,8 +40,8 @@ LOADING = Group(
             "nv_peer_mem: Unknown symbol ib_<|un>register_peer_memory_client",
             "the RDMA core that is loaded has no peer memory: it is the kernel's own",
             "Install MLNX_OFED or DOCA-OFED for this kernel, restart openibd (or reboot), then "
-            "load "
-            "the module again; or the open NVIDIA driver with dma-buf, which needs no such module",
+            "load the module again; or the open NVIDIA driver with dma-buf, which needs no such "
+            "module",
             like="NO_PEER_CORE",
             here="{get_core}",
         ),
@@ -58,8 +56,8 @@ LOADING = Group(
         Own(
             "load-no-driver",
             "nv_peer_mem: Unknown symbol nvidia_p2p_",
-            "the NVIDIA driver is not loaded, or the loaded one lacks a function of the driver for "
-            "which nv_peer_mem was built",
+            "the NVIDIA driver is not loaded, or the loaded one lacks a function of the driver "
+            "for which nv_peer_mem was built",
             "`modprobe nvidia`, and the `NVRM:` lines of dmesg. If it is loaded: reboot, so that "
             f"the installed driver is loaded, then build the module for it: {DKMS_FORCED}",
             like="NO_NVIDIA",
@@ -77,12 +75,11 @@ LOADING = Group(
         Own(
             "load-no-callback",
             "nv_peer_mem: Unknown symbol nvpm_callback",
-            "nv_peer_mem lacks a function of nv_peer_mem_callback: the latter was not loaded first "
-            "(`insmod` was used, or the list `modules.dep` is old), or another version of it is "
-            "loaded",
+            "nv_peer_mem lacks a function of nv_peer_mem_callback: the latter was not loaded "
+            "first (`insmod` was used, or the list `modules.dep` is old), or another version of "
+            "it is loaded",
             "`depmod`, then `modprobe nv_peer_mem`. If `modinfo nv_peer_mem_callback` finds no "
-            "such "
-            f"module, build both again: {DKMS_FORCED}",
+            f"such module, build both again: {DKMS_FORCED}",
             here="{callback_lacks}",
         ),
         Own(
@@ -100,8 +97,8 @@ LOADING = Group(
             "nv_peer_mem: disagrees about version of symbol",
             "the RDMA core or the NVIDIA driver was updated after nv_peer_mem was built",
             f"Build it again: {DKMS_FORCED}. If `modinfo -n nv_peer_mem` names a file below "
-            "`weak-updates` (RHEL), `weak-modules` has linked the module of another kernel: remove "
-            "that link, run `depmod`, then build the module for this kernel",
+            "`weak-updates` (RHEL), first remove that link to another kernel's module, and run "
+            "`depmod`",
             like="OFED_REPLACED",
             here="{to_unlink}Build it again: {rebuild}",
         ),
@@ -117,8 +114,8 @@ LOADING = Group(
             "load-version-magic",
             "nv_peer_mem: version magic",
             "nv_peer_mem was built for another kernel",
-            "Build it for this one: `dkms autoinstall -k $(uname -r)`; `uname -r` beside `modinfo "
-            "-F vermagic nv_peer_mem` shows both",
+            "Build it for this one: `dkms autoinstall -k $(uname -r)`; `uname -r` beside "
+            "`modinfo -F vermagic nv_peer_mem` shows both",
             like="OTHER_KERNEL",
             here="{to_unlink}Build it for this one: {build}",
         ),
@@ -126,8 +123,7 @@ LOADING = Group(
             "load-exec-format",
             "could not insert 'nv_peer_mem': Exec format error",
             "nv_peer_mem was not built for this kernel, or its file was cut short. The kernel's "
-            "log "
-            "says which",
+            "log says which",
             f"Build it again: {DKMS_FORCED}",
             like="OTHER_KERNEL",
             here="{to_unlink}Build it again: {rebuild}",
@@ -138,8 +134,8 @@ LOADING = Group(
             "Secure Boot is on, and nv_peer_mem, or a module that it needs, is not signed with a "
             "key that this machine trusts",
             "`mokutil --import` the key that `nvpm status` names (`/var/lib/dkms/mok.pub`, on "
-            "Ubuntu `/var/lib/shim-signed/mok/MOK.der`), reboot, and choose *Enroll MOK*; or sign "
-            "the modules with a key that is enrolled",
+            "Ubuntu `/var/lib/shim-signed/mok/MOK.der`), reboot, and choose *Enroll MOK*; or "
+            "sign the modules with a key that is enrolled",
             like="SIGNATURE",
             here="{to_enrol}",
         ),
@@ -169,8 +165,8 @@ LOADING = Group(
         Own(
             "load-unknown-parameter",
             "nv_peer_mem: unknown parameter '",
-            "a line `options nv_peer_mem` in `/etc/modprobe.d` names a parameter that this version "
-            "does not have, and the kernel ignores it",
+            "a line `options nv_peer_mem` in `/etc/modprobe.d` names a parameter that this "
+            "version does not have, and the kernel ignores it",
             kind=FINE,
         ),
     ),
@@ -198,17 +194,15 @@ UNLOADING = Group(
             "Module nv_peer_mem is in use",
             "programs have GPU memory registered through nv_peer_mem, or the marker is loaded",
             "`/etc/init.d/nv_peer_mem stop`, which unloads the marker first and names the "
-            "programs; "
-            "end these, then stop it again",
+            "programs; end these, then stop it again",
             like="MODULE_IN_USE",
         ),
         Own(
             "unload-callback-in-use",
             "Module nv_peer_mem_callback is in use",
-            "the callback module stays loaded until the next boot, because the driver may call it "
-            "long after a registration has ended. It uses neither the driver nor the RDMA core, "
-            "and "
-            "serves older and newer versions of nv_peer_mem",
+            "the callback module stays loaded until the next boot, because the driver may call "
+            "it long after a registration has ended. It uses neither the driver nor the RDMA "
+            "core, and serves older and newer versions of nv_peer_mem",
             kind=FINE,
         ),
         Own(
@@ -222,19 +216,18 @@ UNLOADING = Group(
         Own(
             "unload-core-in-use",
             "ib_core is in use by: <*>nv_peer_mem",
-            "OFED is restarted while nv_peer_mem uses it: the hook that unloads nv_peer_mem first "
-            "is missing, or a file of yours is in its place",
+            "OFED is restarted while nv_peer_mem uses it: the hook that unloads nv_peer_mem "
+            "first is missing, or a file of yours is in its place",
             "`/etc/init.d/nv_peer_mem stop`, then openibd. "
-            "`/usr/lib/nvidia-peer-memory/openibd-hook install` makes the hook, or prints the line "
-            "that your file needs",
+            "`/usr/lib/nvidia-peer-memory/openibd-hook install` makes the hook, or prints the "
+            "line that your file needs",
             like="MODULE_IN_USE",
         ),
         Own(
             "unload-canceled",
             "Job for nv_peer_mem.service canceled",
             "programs have GPU memory registered, so `systemctl stop` or `restart` did not stop "
-            "the "
-            "service, which stays active",
+            "the service, which stays active",
             "`systemctl status nv_peer_mem` names the programs: end them, then stop it again",
             like="MODULE_IN_USE",
         ),

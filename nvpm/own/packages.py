@@ -98,14 +98,13 @@ INSTALLING = Group(
             "the kmod package is for another kernel than the running one, and serves only that "
             "kernel",
             "Boot that kernel; or build a package for the running one: `rpmbuild --rebuild "
-            "--define "
-            "'kernel_version KVER' nvidia_peer_memory-*.src.rpm`",
+            "--define 'kernel_version KVER' nvidia_peer_memory-*.src.rpm`",
         ),
         Own(
             "package-module-stays",
             "nv_peer_mem: the module, if it is loaded, stays so until the next boot",
-            "the package is removed, but nvpm, which stops the service, has failed: Python may be "
-            "broken",
+            "the package is removed, but nvpm, which stops the service, has failed: Python may "
+            "be broken",
             "Nothing: the next boot is without the module. To unload it now: `modprobe -r "
             "nv_peer_mem`",
         ),
@@ -228,16 +227,14 @@ METADATA = Group(
             "metadata-other-configuration",
             "this machine's tools change the kernel's configuration as shown above",
             "a tool of the kernel's build is missing or of another version, so the crates would "
-            "not "
-            "fit the kernel",
+            "not fit the kernel",
             "Install what is missing, often `apt-get install dwarves`",
         ),
         Own(
             "metadata-other-crates",
             "the crates built here are not those of the kernel",
             "the crates have other symbols than the kernel exports: rustc or the source differ "
-            "from "
-            "those of the kernel",
+            "from those of the kernel",
             "Install rustc, headers and source of the same version as the kernel. Without the "
             "crates the module is built all the same",
         ),

@@ -31,8 +31,7 @@ LOG = Group(
             "preload-no-dma-buf",
             "nvpm_preload: ibv_reg_mr of <*>: no dma-buf:",
             "the library could not register the memory as a dma-buf; the rest of the line names "
-            "the "
-            "function that refused it",
+            "the function that refused it",
             "`nvpm status --all` says what dma-buf lacks on this node (the open NVIDIA driver, "
             "kernel 5.12, a NIC whose driver has the verb)",
             rest=True,
@@ -40,8 +39,8 @@ LOG = Group(
         Own(
             "preload-not-gpu-memory",
             "no dma-buf: not GPU memory of CUDA in this process",
-            "the address that was refused is no GPU memory of this process, so the library left it "
-            "alone: host memory, freed memory, or memory of another process",
+            "the address that was refused is no GPU memory of this process, so the library left "
+            "it alone: host memory, freed memory, or memory of another process",
             "Look at the address that the program registers; the error in the line is that of "
             "`ibv_reg_mr`",
         ),
@@ -73,15 +72,15 @@ LOG = Group(
             "preload-verb-failed",
             "no dma-buf: ibv_reg_dmabuf_mr failed",
             "the memory was exported as a dma-buf, and the RDMA device or its driver refused it",
-            "`nvpm status --all` says which devices take a dma-buf; `dmesg` may have a line of the "
-            "device's driver",
+            "`nvpm status --all` says which devices take a dma-buf; `dmesg` may have a line of "
+            "the device's driver",
         ),
         Own(
             "preload-no-descriptor",
             "no dma-buf: no file descriptor is left",
             "each dma-buf is an open file, and the process has no more",
-            "`ulimit -n`: raise the limit (`LimitNOFILE=`, `--ulimit nofile=`), or register fewer "
-            "and larger buffers",
+            "`ulimit -n`: raise the limit (`LimitNOFILE=`, `--ulimit nofile=`), or register "
+            "fewer and larger buffers",
             like="DESCRIPTORS",
         ),
     ),
@@ -95,8 +94,7 @@ BUILDING = Group(
             "a checkout, or a release that was made without Rust, lacks the assembly of the "
             "preloaded library, and no rustc is here to make it",
             "Install what the line names, or take a release. The other packages are made without "
-            "it "
-            "(RPM: `--without preload`)",
+            "it (RPM: `--without preload`)",
         ),
         Own(
             "preload-no-compiler",

@@ -10,8 +10,8 @@ RELEASE = Group(
             "release-no-tool",
             "build_release.sh: <git|make|rpmbuild> is missing",
             "a program for making a release is not installed",
-            "Install the package that the line names "
-            "([Making a release](building.md#making-a-release))",
+            "Install the package that the line names ([Making a "
+            "release](building.md#making-a-release))",
         ),
         Own(
             "release-git-too-old",
@@ -22,11 +22,10 @@ RELEASE = Group(
         Own(
             "release-no-repository",
             "is no git repository. If it is an unpacked release",
-            "the script was called in an unpacked release, which has no history to make a release "
-            "of",
+            "the script was called in an unpacked release, which has no history to make a "
+            "release of",
             "Build packages from the release, as [README.md](../README.md) says; or `git clone` "
-            "the "
-            "repository, commit the changes, and make a release there",
+            "the repository, commit the changes, and make a release there",
         ),
         Own(
             "release-not-committed",

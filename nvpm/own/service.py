@@ -2,7 +2,7 @@
 """Messages of the service: init.d/. They stand in its journal (`journalctl -u nv_peer_mem`), and on
 the terminal of a user who calls it."""
 
-from .model import FINE, Group, Own
+from .model import FINE, FOLLOWS, Group, Own
 
 STARTING = Group(
     "service-starting",
@@ -18,8 +18,7 @@ STARTING = Group(
             "not understood in <w>: <*>. It takes ONBOOT= and MARKER=",
             "a line of `/etc/infiniband/nv_peer_mem.conf` is not understood, and is ignored",
             "Correct the line that the message quotes: the file takes `ONBOOT=` and `MARKER=`, "
-            "with "
-            "yes or no",
+            "with yes or no",
         ),
         Own(
             "service-no-gpu",
@@ -51,8 +50,8 @@ STARTING = Group(
         Own(
             "service-no-driver-yet",
             "has no NVIDIA driver yet. When one is loaded, so is this module",
-            "no NVIDIA driver is installed for the running kernel. When it is loaded later, as by "
-            "the GPU Operator, the service loads the module, too",
+            "no NVIDIA driver is installed for the running kernel. When it is loaded later, as "
+            "by the GPU Operator, the service loads the module, too",
             "Nothing, if the driver comes later. Else install the driver for this kernel",
         ),
         Own(
@@ -73,10 +72,9 @@ STARTING = Group(
             "service-cannot-load",
             "nv_peer_mem: cannot load",
             "modprobe or the kernel refused a module; the rest of the line, and the next lines, "
-            "say "
-            "why",
+            "say why",
             "Do what the last of these lines says. `nvpm explain` reads them, too",
-            rest=True,
+            kind=FOLLOWS,
         ),
         Own(
             "service-marker-not-loaded",
@@ -124,8 +122,8 @@ STOPPING = Group(
         Own(
             "service-still-in-use",
             "still in use (registrations of GPU memory:",
-            "programs have GPU memory registered, so the module stays loaded; the next lines name "
-            "the processes and what each holds",
+            "programs have GPU memory registered, so the module stays loaded; the next lines "
+            "name the processes and what each holds",
             "End these processes (`nvpm regions` lists each registration), then stop the service "
             "again",
             like="MODULE_IN_USE",
@@ -133,8 +131,8 @@ STOPPING = Group(
         Own(
             "service-cannot-unload",
             "nv_peer_mem: cannot unload",
-            "rmmod could not unload the module, although nothing uses it; the rest of the line is "
-            "its message",
+            "rmmod could not unload the module, although nothing uses it; the rest of the line "
+            "is its message",
             "`dmesg` has the reason. A kernel without module unloading, or lockdown, needs a "
             "reboot",
         ),
@@ -157,8 +155,7 @@ STOPPING = Group(
             "openibd is about to restart, and refuses to stop while programs have RDMA devices "
             "open, so nv_peer_mem was not unloaded",
             "End the programs that use RDMA (`fuser -v /dev/infiniband/*` names them), then "
-            "restart "
-            "openibd",
+            "restart openibd",
         ),
         Own(
             "openibd-loaded-again",
@@ -170,8 +167,7 @@ STOPPING = Group(
             "openibd-hook-yours",
             "is yours. For openibd to be able to restart, add this line to it",
             "a file of yours has the name of the hook by which openibd lets nv_peer_mem be "
-            "unloaded "
-            "first. Without the hook `openibd restart` fails",
+            "unloaded first. Without the hook `openibd restart` fails",
             "Add the line that the message names to your file",
         ),
     ),

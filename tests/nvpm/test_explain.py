@@ -168,11 +168,17 @@ EXPECTED = {
 def test_status_has_the_lines_of_a_cause(cause: Cause) -> None:
     """A line of status that a cause names is there on some machine of the tests, so that it can
     show the cause."""
-    facts = [judged("bad", *one.replace("_", " ").split("/", 1), "") for one in sorted(EXPECTED)]
+    facts = [made(one) for one in sorted(EXPECTED)]
     for section, names in LINE_OF_STATUS.findall(cause.status):
         for line in re.findall("`([^`]+)`", names):
             wanted = slug(line).replace("_", " ")
             assert any(in_section(fact, section.strip(), wanted) for fact in facts), (section, line)
+
+
+def made(identifier: str) -> Fact:
+    """Returns a fact with this identifier, as far as an identifier tells its names."""
+    section, _, name = identifier.replace("_", " ").partition("/")
+    return judged("bad", section, name, "")
 
 
 def in_section(fact: Fact, section: str, line: str) -> bool:

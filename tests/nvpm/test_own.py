@@ -4,6 +4,7 @@ explain` and `nvpm advise` answer each message with the words of the table, and
 docs/troubleshooting.md is made of it."""
 
 import re
+from pathlib import Path
 
 import own_page
 import printed
@@ -12,98 +13,20 @@ from explained import scanned
 from installed import TOP
 
 from nvpm.explain import texts
+from nvpm.explain.advise import advice
 from nvpm.explain.answer import FOUND, NOTHING, Answer, plain
 from nvpm.explain.judge import judged
 from nvpm.explain.show import Text
+from nvpm.explain.wording import sentence
 from nvpm.own import others
 from nvpm.own.model import CAUSE, FINE, FOLLOWS, KINDS, Own
 from nvpm.own.table import BY_ID, MESSAGES
+from nvpm.read.machine import Machine
 
 PRINTED = printed.everything()
 OF_OTHERS = [message for group in others.GROUPS for message in group.messages]
 # A time stamp of dmesg, and a line of the journal and of dkms' make.log before a message.
 BEFORE = ("", "[   12.345678] ", "Nov 26 20:14:07 beta7 kernel: ")
-
-
-def rows(line: str) -> list[Own]:
-    """Returns the messages of the table that the line contains."""
-    return [one for one in MESSAGES if texts.pattern(one.text).search(line)]
-
-
-def answer(*lines: str) -> Answer:
-    scan = scanned(list(lines))
-    return Answer(["log"], scan, judged(scan), None)
-
-
-def words(line: str) -> tuple[str, str]:
-    """Returns the cause and the advice of a line."""
-    found = answer(line)
-    if found.verdict.causes:
-        first = found.verdict.causes[0]
-        return first.says(), first.best().to_do()
-    asides = found.verdict.follows or found.verdict.aside
-    message = asides[0].variant.entry.message
-    return message.note, message.do
-
-
-def test_all_are_found() -> None:
-    """The reader of the sources sees the messages of each program. The numbers are those of a
-    count by hand of `die` and `missing` in build/, and of the macros in src/."""
-    files = [one.file for one in PRINTED]
-    build = "build/make", "build/configure", "build/find", "build/has", "build/rust"
-    assert sum(file.startswith(build) for file in files) >= 50
-    assert sum(file.startswith("src/") for file in files) >= 20
-    for folder in ("init.d", "debian", "rpm", "preload/src", "nvpm/compare", "build/dkms"):
-        assert any(file.startswith(folder) for file in files), folder
-    assert len(PRINTED) > 250
-
-
-@pytest.mark.parametrize("one", PRINTED, ids=lambda one: f"{one.file}-{one.text[:40]}")
-def test_each_message_has_a_row(one: printed.Printed) -> None:
-    assert rows(one.text), one
-
-
-@pytest.mark.parametrize("one", MESSAGES, ids=lambda one: one.id)
-def test_each_row_is_printed(one: Own) -> None:
-    if one not in OF_OTHERS:
-        assert any(texts.pattern(one.text).search(found.text) for found in PRINTED), one.text
-
-
-@pytest.mark.parametrize("one", MESSAGES, ids=lambda one: one.id)
-def test_form(one: Own) -> None:
-    assert re.fullmatch("[a-z0-9]+(-[a-z0-9]+)+", one.id) and one.kind in KINDS
-    assert one.cause and not one.cause.endswith(".") and not one.action.endswith(".")
-    assert one.kind == FINE or one.action
-    assert not re.search("\n", one.cause + one.action)
-
-
-def test_each_identifier_stands_once() -> None:
-    assert len(BY_ID) == len(MESSAGES) > 200
-
-
-@pytest.mark.parametrize("before", BEFORE)
-@pytest.mark.parametrize("one", PRINTED, ids=lambda one: f"{one.file}-{one.text[:40]}")
-def test_explain_has_the_words(one: printed.Printed, before: str) -> None:
-    """The answer for a line as a program prints it has the cause and the action of a row of this
-    line, the surest if there are several."""
-    found = rows(one.text)
-    surest = [row for row in found if row.kind == CAUSE and not row.rest] or [
-        row for row in found if row.kind == CAUSE
-    ]
-    said = words(before + one.text)
-    expected = surest or found
-    assert said[0] in {row.cause for row in expected}, (said, expected)
-    if surest or all(row.kind == FOLLOWS for row in found):
-        assert said[1] in {row.action for row in expected}
-    assert answer(before + one.text).kind() == FOUND if surest else True
-
-
-def test_page() -> None:
-    page = own_page.PAGE.read_text(encoding="utf-8")
-    assert page == own_page.page(page), "run tests/nvpm/own_page.py"
-    for one in MESSAGES:
-        if one.kind != FINE:
-            assert plain(one.cause)[1:40] in plain(page), one.id
 
 
 # ---- logs as they were written, and not made from the table ----
@@ -166,6 +89,104 @@ SAID = [
         "no ibv_reg_dmabuf_mr; the caller gets: Bad address",
     ),
 ]
+
+
+def rows(line: str) -> list[Own]:
+    """Returns the messages of the table that the line contains."""
+    return [one for one in MESSAGES if texts.pattern(one.text).search(line)]
+
+
+def answer(*lines: str) -> Answer:
+    scan = scanned(list(lines))
+    return Answer(["log"], scan, judged(scan), None)
+
+
+def words(line: str) -> tuple[str, str]:
+    """Returns the cause and the advice of a line."""
+    found = answer(line)
+    if found.verdict.causes:
+        first = found.verdict.causes[0]
+        return first.says(), first.best().to_do()
+    asides = found.verdict.follows or found.verdict.aside
+    message = asides[0].variant.entry.message
+    return message.note, message.do
+
+
+def test_all_are_found() -> None:
+    """The reader of the sources sees the messages of each program. The numbers are those of a
+    count by hand of `die` and `missing` in build/, and of the macros in src/."""
+    files = [one.file for one in PRINTED]
+    build = "build/make", "build/configure", "build/find", "build/has", "build/rust"
+    assert sum(file.startswith(build) for file in files) >= 50
+    assert sum(file.startswith("src/") for file in files) >= 20
+    for folder in ("init.d", "debian", "rpm", "preload/src", "nvpm/compare", "build/dkms"):
+        assert any(file.startswith(folder) for file in files), folder
+    assert len(PRINTED) > 250
+
+
+@pytest.mark.parametrize("one", PRINTED, ids=lambda one: f"{one.file}-{one.text[:40]}")
+def test_each_message_has_a_row(one: printed.Printed) -> None:
+    assert rows(one.text), one
+
+
+@pytest.mark.parametrize("one", MESSAGES, ids=lambda one: one.id)
+def test_each_row_is_printed(one: Own) -> None:
+    if one not in OF_OTHERS:
+        assert any(texts.pattern(one.text).search(found.text) for found in PRINTED), one.text
+
+
+@pytest.mark.parametrize("one", MESSAGES, ids=lambda one: one.id)
+def test_form(one: Own) -> None:
+    assert re.fullmatch("[a-z0-9]+(-[a-z0-9]+)+", one.id) and one.kind in KINDS
+    assert one.cause and not one.cause.endswith(".") and not one.action.endswith(".")
+    assert one.kind == FINE or one.action
+    assert not re.search("\n", one.cause + one.action)
+
+
+@pytest.mark.parametrize("one", MESSAGES, ids=lambda one: one.id)
+def test_the_answer_is_not_cut(one: Own) -> None:
+    """The cause and the action fit into the lines that the answer has for them."""
+    for said in (f"Cause (certain): {one.cause}.", f"To do: {one.action}."):
+        lines = Text(answer()).sentence(plain(said))
+        assert not lines[-1].endswith(" ..."), lines
+
+
+def test_each_identifier_stands_once() -> None:
+    assert len(BY_ID) == len(MESSAGES) > 200
+
+
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("one", PRINTED, ids=lambda one: f"{one.file}-{one.text[:40]}")
+def test_explain_has_the_words(one: printed.Printed, before: str) -> None:
+    """The answer for a line as a program prints it has the cause and the action of a row of this
+    line, the surest if there are several."""
+    found = rows(one.text)
+    surest = [row for row in found if row.kind == CAUSE and not row.rest] or [
+        row for row in found if row.kind == CAUSE
+    ]
+    said = words(before + one.text)
+    expected = surest or found
+    assert said[0] in {row.cause for row in expected}, (said, expected)
+    if surest or all(row.kind == FOLLOWS for row in found):
+        assert said[1] in {row.action for row in expected}
+    assert answer(before + one.text).kind() == FOUND if surest else True
+
+
+@pytest.mark.parametrize(("name", "log"), SAID, ids=[name for name, _ in SAID])
+def test_advise_has_the_words(name: str, log: str, tmp_path: Path) -> None:
+    """The service's advice has the cause of the table, and its action, unless the action depends on
+    the machine."""
+    one, said = BY_ID[name], advice(Machine(str(tmp_path)), "nv_peer_mem", log)
+    assert said.startswith(plain(sentence(one.cause))), said
+    assert one.here or said.endswith(plain(sentence(one.action)))
+
+
+def test_page() -> None:
+    page = own_page.PAGE.read_text(encoding="utf-8")
+    assert page == own_page.page(page), "run tests/nvpm/own_page.py"
+    for one in MESSAGES:
+        if one.kind != FINE:
+            assert plain(one.cause)[1:40] in plain(page), one.id
 
 
 @pytest.mark.parametrize(("name", "log"), SAID, ids=[name for name, _ in SAID])
