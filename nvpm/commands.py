@@ -271,10 +271,12 @@ def advise(machine: Machine, words: List[str]) -> int:
     """`advise MODULE [TEXT]` prints advice about MODULE. TEXT is the text that modprobe and the
     kernel have printed about MODULE. Without TEXT, the advice is for a module that is not
     installed."""
+    if words[1:]:
+        from .explain.advise import advice
+
+        return say([advice(machine, words[0], "\n".join(words[1:]))])
     from .facts.advice import Advice
 
-    if words[1:]:
-        return say([Advice(machine, *words).advice()])
     return say([Advice(machine)["install"]])
 
 

@@ -9,7 +9,7 @@ from .answer import Answer, nodes_of, plain, ranks_of
 from .judge import Aside, Found
 from .lines import hosts_of
 from .scan import Hit
-from .table import CAUSES
+from .table import NAMES
 
 
 def as_json(answer: Answer, quoted: Callable[[str], str]) -> str:
@@ -46,8 +46,8 @@ def log_object(answer: Answer, quoted: Callable[[str], str]) -> Dict[str, object
 
 def cause_object(found: Found, answer: Answer, quoted: Callable[[str], str]) -> Dict[str, object]:
     return {
-        "cause": CAUSES[found.cause],
-        "says": plain(found.cause.says),
+        "cause": NAMES[found.cause],
+        "says": plain(found.says()),
         "do": plain(here.to_do(found, answer.facts)),
         "sure": found.sure(),
         "score": found.score(),

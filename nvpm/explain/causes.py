@@ -78,7 +78,7 @@ GEFORCE = Cause(
     "the GPU is a GeForce, whose memory NVIDIA's driver gives to no other device",
     "A data-center or professional GPU; or turn GPUDirect RDMA off (`NCCL_NET_GDR_LEVEL=LOC`, "
     "`UCX_IB_GPU_DIRECT_RDMA=no`), and the program copies through host memory",
-    "GPUs: `kind`",
+    "GPUs: `product`",
     tell="`nvidia-smi -L` names a GeForce",
     name="GeForce",
 )
@@ -517,6 +517,7 @@ OFED_REPLACED = Cause(
     "nvidia_peermem; delete the driver pod, so that the driver is built again",
     "RDMA core: `built for`",
     name="OFED replaced",
+    subject=True,
 )
 NO_PEER_CORE = Cause(
     "the loaded `ib_core` is the distribution's, without peer memory",
@@ -525,6 +526,7 @@ NO_PEER_CORE = Cause(
     "RDMA core: `peer memory`",
     tell="`modinfo -n ib_core` names a file below `kernel/drivers`",
     name="core without peer memory",
+    here="{get_core}",
 )
 MIXED_OFED = Cause(
     "modules of two RDMA stacks are mixed: a part of OFED was updated, and an older one is loaded "
@@ -532,6 +534,9 @@ MIXED_OFED = Cause(
     "Rebuild the initramfs (`dracut -f`, `update-initramfs -u`) and reboot; for one OFED only",
     "RDMA core: `peer memory`",
     name="mixed OFED",
+    here="Install OFED again for kernel {kernel} (modinfo -n ib_core ib_uverbs shows where the "
+    "modules "
+    "come from), make the initramfs anew (update-initramfs -u, or dracut -f) and reboot.",
 )
 NO_NVIDIA = Cause(
     "the NVIDIA driver is not loaded or not installed for this kernel",
@@ -539,12 +544,21 @@ NO_NVIDIA = Cause(
     "driver: `nvidia`",
     name="no NVIDIA driver",
 )
+FORBIDDEN = Cause(
+    "a line in `/etc/modprobe.d` forbids the module: `install MODULE /bin/false`",
+    "`grep -r 'install.*false' /etc/modprobe.d /usr/lib/modprobe.d` finds the line: remove it",
+    "driver: `nvidia`",
+    name="forbidden module",
+    subject=True,
+    here="{forbidden}",
+)
 DRIVER_REPLACED = Cause(
     "the NVIDIA driver was updated, and the old one is still loaded, or the module was built for "
     "the old one",
     "Reboot; if nv_peer_mem is installed here, then build it again (`dkms autoinstall`)",
     "driver: `nvidia`",
     name="driver replaced",
+    subject=True,
 )
 DRIVER_FLAVOUR = Cause(
     "this GPU needs the other flavour of NVIDIA's driver: the open one begins with Turing, and "
@@ -565,6 +579,10 @@ GPU_TAKEN = Cause(
     "`lspci -k -d 10de:` names the driver. Blacklist nouveau, rebuild the initramfs, reboot",
     "GPUs: `driver`",
     name="GPU without driver",
+    here="lspci -k -d 10de: says which driver has it. If it is nouveau: echo 'blacklist nouveau' "
+    ">/etc/modprobe.d/blacklist-nouveau.conf, make the initramfs anew (update-initramfs -u, or "
+    "dracut -f) and reboot. If it is vfio-pci, the GPU is for a virtual machine: load nv_peer_mem "
+    "there. If no driver has it, the kernel's log says why.",
 )
 GPU_LOST = Cause(
     "the GPU is gone or does not start: power, heat, PCIe, or a defect",
@@ -585,12 +603,16 @@ SIGNATURE = Cause(
     "the console at the next boot)",
     "security: `module signed by`",
     name="signature",
+    subject=True,
+    here="{to_enrol}",
 )
 NOT_ALLOWED = Cause(
     "modules may not be loaded here: lockdown, `kernel.modules_disabled`, or a container",
     "Load the module on the host, and not in a container; `nvpm status`, section security",
-    "security: `modules`",
+    "machine: `modules`",
     name="no modules allowed",
+    subject=True,
+    here="{not_permitted}",
 )
 OTHER_KERNEL = Cause(
     "the module is not built for the running kernel",
@@ -598,6 +620,18 @@ OTHER_KERNEL = Cause(
     "`uname -r` beside `modinfo -F vermagic`",
     "module: `installed`",
     name="other kernel",
+    subject=True,
+    here="Install the package that it comes from again, for kernel {kernel}: modinfo -n {module} "
+    "names the file.",
+)
+NOT_INSTALLED = Cause(
+    "nv_peer_mem was never installed on this node, or is installed and not built for the running "
+    "kernel",
+    "`ls -d /usr/src/nvidia-peer-memory-*`: if it is there, `dkms autoinstall`; else install "
+    "nv_peer_mem, or load nvidia_peermem",
+    "module: `installed`",
+    ours=True,
+    name="not installed",
 )
 CANNOT_LOAD_HERE = Cause(
     "a file of systemd loads this module at each boot, and this node does not have what it needs: "
@@ -620,6 +654,7 @@ SECOND_CLIENT = Cause(
     "Unload one of nvidia_peermem and nv_peer_mem",
     "driver: `nvidia_peermem`",
     name="second client",
+    subject=True,
 )
 CALLBACK = Cause(
     "the module nv_peer_mem_callback of an earlier version is loaded, and stays loaded until the "
@@ -647,6 +682,7 @@ PARAMETER = Cause(
     "a parameter of the module has a value that it does not know",
     "Correct the line `options` in `/etc/modprobe.d`",
     name="parameter",
+    subject=True,
 )
 NO_HEADERS = Cause(
     "what the build needs is not installed for this kernel: headers, compiler, or OFED's "
@@ -654,32 +690,37 @@ NO_HEADERS = Cause(
     "Install `linux-headers-…` (Debian, Ubuntu) or `kernel-devel-…` (RPM), and what the line names",
     "module: `installed`",
     name="no headers",
+    subject=True,
 )
 BUILD_FAILED = Cause(
     "the module did not compile",
     "Read `make.log` that the line names, and give it to `nvpm explain`",
     "module: `installed`",
     name="build failed",
+    subject=True,
 )
 DKMS_STATE = Cause(
     "dkms has lost the module's source, or has another version of the module",
     "`dkms status`, then `dkms remove` and install the package again",
     "module: `installed`",
     name="dkms",
+    subject=True,
 )
 DEPMOD = Cause(
     "depmod failed, and dkms took the module away again; often the disk is full",
     "`depmod` by hand says why",
     "module: `installed`",
     name="depmod",
+    subject=True,
 )
 MODULE_IN_USE = Cause(
     "a module that shall be unloaded is in use: programs have GPU memory registered, or other "
     "modules (nv_peer_mem, nvidia_peermem, gdrdrv, storage over RDMA) use it",
     "Stop the GPU jobs, then `/etc/init.d/nv_peer_mem stop`; `nvpm regions` names the processes. "
     "If modules of an earlier driver stay, reboot the node",
-    "use: `regions`",
+    "use: `reachable_regions`",
     name="module in use",
+    subject=True,
 )
 USERSPACE_ONLY = Cause(
     "the driver pod found the driver loaded already and installed no modules (userspace-only), so "
@@ -727,7 +768,7 @@ SOFT_DEVICE = Cause(
 NO_PEER_ON_SOC = Cause(
     "GB10 (DGX Spark), Jetson: these have neither peer memory nor dma-buf of GPU memory",
     "Host memory (`cudaHostAlloc`), which the GPU reaches as fast",
-    "GPUs: `kind`",
+    "GPUs: `product`",
     name="GB10, Jetson",
 )
 KERNEL_CMA = Cause(

@@ -29,6 +29,7 @@ NOT_LOADED = frozenset(
         c.SIGNATURE,
         c.NOT_ALLOWED,
         c.OTHER_KERNEL,
+        c.NOT_INSTALLED,
         c.NO_PEERMEM_MODULE,
         c.NO_NVIDIA,
         c.DRIVER_REPLACED,
@@ -94,6 +95,16 @@ class Proof(NamedTuple):
         """Returns the advice of the case, of the message or of the cause: the first that exists."""
         return self.case.do or self.variant.entry.message.do or self.case.cause.do
 
+    def here(self) -> str:
+        """Returns the template of the advice for the machine that asks; an empty text if the advice
+        is the same for all machines."""
+        special = self.case.do or self.variant.entry.message.do
+        return self.case.here or ("" if special else self.case.cause.here)
+
+    def says(self) -> str:
+        """Returns what is wrong, in the words of the case or of the cause."""
+        return self.case.says or self.case.cause.says
+
 
 class Found:
     """A cause, and the messages that show the cause."""
@@ -116,6 +127,9 @@ class Found:
 
     def sure(self) -> int:
         return self.best().sure
+
+    def says(self) -> str:
+        return self.best().says()
 
     def score(self) -> float:
         texts = {proof.variant.entry.number for proof in self.proofs}
@@ -187,7 +201,7 @@ def for_nic(case: Case, facts: LogFacts) -> Case:
     cause = ON_OTHER_NIC.get(case.cause)
     if cause is None or "other_nic" not in facts.names or NVIDIA_NIC & facts.names:
         return case
-    return case._replace(cause=cause, do=cause.do)
+    return case._replace(cause=cause, do=cause.do, says="")
 
 
 def holds(case: Case, variant: Variant, facts: LogFacts) -> bool:

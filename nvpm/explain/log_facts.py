@@ -62,7 +62,8 @@ class LogFacts:
 
 
 def can_match(one: Sign, small: str) -> bool:
-    return not one.needed or any(text in small for text in one.needed)
+    """Returns whether a line in small letters has a text that the pattern of a sign needs."""
+    return any(text in small for text in one.needed)
 
 
 def has_facts(line: str) -> bool:

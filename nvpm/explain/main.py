@@ -148,9 +148,8 @@ def redactor(machine: Machine, scan: Scan) -> Callable[[str], str]:
 
 
 def empty(names: List[str]) -> str:
-    """Returns a sentence about files that contain nothing."""
-    subject = f"{names[0]} is empty" if len(names) == 1 else f"all {len(names)} files are empty"
-    return clean(f"{subject}. Did the program write its log elsewhere?")
+    """Returns what is said of files that contain nothing."""
+    return clean(f"{names[0]} is empty" if len(names) == 1 else f"all {len(names)} files are empty")
 
 
 def main(machine: Machine, words: List[str]) -> int:
@@ -161,7 +160,8 @@ def main(machine: Machine, words: List[str]) -> int:
         sys.stderr.write("nvpm explain: there is no log that can be read.\n")
         return 1
     if not scan.lines:
-        sys.stderr.write(f"nvpm explain: {empty(logs.names)}\n")
+        subject = empty(logs.names)
+        sys.stderr.write(f"nvpm explain: {subject}. Did the program write its log elsewhere?\n")
         return 1
     verdict = judged(scan)
     facts = facts_of(machine, options, scan) if verdict.causes else None

@@ -32,11 +32,15 @@ class Cause(NamedTuple):
     # The section and the line of `nvpm status` that show the cause, as "access: `memory lock`".
     status: str = "-"
     ours: bool = False  # whether loading or setting up nv_peer_mem helps
+    subject: bool = False  # whether nv_peer_mem itself can be what fails
     tell: str = ""  # what tells this cause from others that print the same message
     name: str = ""  # what the page calls it
     # Whether the advice of this node's own fact takes the place of `do`, because the fact knows
     # what is installed here.
     of_node: bool = False
+    # What to do on the machine that asks, with the words of facts/advice.py in braces. `nvpm
+    # advise` prints it in place of `do`.
+    here: str = ""
 
 
 class Case(NamedTuple):
@@ -47,6 +51,8 @@ class Case(NamedTuple):
     unless: Conditions = ()  # not one may hold
     sure: int = 0  # in place of the message's
     do: str = ""  # in place of the cause's
+    says: str = ""  # in place of the cause's
+    here: str = ""  # in place of the cause's
 
 
 class Message(NamedTuple):

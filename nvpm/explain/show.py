@@ -11,6 +11,7 @@ from .judge import NO_CASE, Found, Proof
 from .lines import hosts_of
 from .scan import Hit, Variant
 from .texts import pattern
+from .wording import sentence
 
 # Lines of the answer; the width if the output is no terminal; lines of a sentence.
 HEIGHT, WIDTH, MOST_LINES = 12, 100, 3
@@ -117,15 +118,16 @@ class Text:
             yield from self.others(first)
 
     def cause(self, found: Found, sure: str) -> Iterator[str]:
-        ours = "" if found.cause.ours else " nv_peer_mem is not the cause."
-        yield from self.sentence(f"Cause ({sure}): {plain(found.cause.says)}.{ours}")
+        ours = found.cause.ours or found.cause.subject
+        other = "" if ours else " nv_peer_mem is not the cause."
+        yield from self.sentence(f"Cause ({sure}): {plain(found.says())}.{other}")
         proof = found.best()
         message = proof.variant.entry.message
         yield self.message(proof.variant, proof.hit)
         yield from self.repeated(found, proof)
-        note = plain(message.note).rstrip(".")
+        note = plain(sentence(message.note)).rstrip(".")
         if note:
-            yield from self.sentence(f"{note[0].upper()}{note[1:]}.", 2, INDENT)
+            yield from self.sentence(f"{note}.", 2, INDENT)
         yield from self.sentence(f"To do: {self.to_do(found)}.")
 
     def to_do(self, found: Found) -> str:
@@ -138,7 +140,7 @@ class Text:
         room = MOST_LINES if same else MOST_LINES - 1
         for start, found in ((f"One of two causes ({sure}):", first), ("Or:", second)):
             proof = found.best()
-            yield from self.sentence(f"{start} {plain(found.cause.says)}.", 2)
+            yield from self.sentence(f"{start} {plain(found.says())}.", 2)
             if found is first or not same:
                 yield self.message(proof.variant, proof.hit)
             tell = f" This cause, if {plain(found.cause.tell)}." if found.cause.tell else ""
@@ -188,14 +190,14 @@ class Text:
             else:
                 start, end = "Also: ", self.place(proof.hit)
             end = f" ({end})" if end else ""
-            yield from self.sentence(f"{start}{plain(other.cause.says)}{end}.", 2)
+            yield from self.sentence(f"{start}{plain(other.says())}{end}.", 2)
 
     def perhaps(self) -> Iterator[str]:
         """Yields causes that are possible and no more."""
         yield from self.sentence(NO_PROOF)
         for found in self.answer.verdict.causes[:MOST_SHOWN]:
             tell = f" ({plain(found.cause.tell)})" if found.cause.tell else ""
-            yield from self.sentence(f"- {plain(found.cause.says)}{tell}.", 2)
+            yield from self.sentence(f"- {plain(found.says())}{tell}.", 2)
         first = self.answer.verdict.causes[0]
         proof = first.best()
         yield from self.sentence("The line that it is about:", 1)
@@ -227,7 +229,7 @@ class Text:
         verdict = self.answer.verdict
         for found in verdict.causes:
             yield ""
-            yield from self.sentence(f"{plain(found.cause.says)} ({found.score():g}):", 2)
+            yield from self.sentence(f"{plain(found.says())} ({found.score():g}):", 2)
             for proof in found.proofs:
                 yield self.message(proof.variant, proof.hit)
         for title, asides in (("Follows", verdict.follows), ("Aside", verdict.aside)):

@@ -10,7 +10,7 @@ from . import needed
 
 class Sign(NamedTuple):
     """A pattern that shows a fact. A line in small letters without any of the texts NEEDED, which
-    are made of the pattern, cannot match. If they are empty, each line is looked at."""
+    are made of the pattern, cannot match."""
 
     fact: str
     needed: Tuple[str, ...]
@@ -34,7 +34,7 @@ SIGNS = (
         "data_center",
         "the GPU is one for data centers",
         r"\b(?:Tesla|Quadro|RTX (?:A|PRO )\d{4}|RTX \d{4} Ada|NVIDIA (?:L4|L20|T4|A2|A16|A30))\b",
-        r"\b(?:A10G?|A40|A[18]00|H[128]00|H20|L40S?|B[23]00|G[HB][23]00|V100|P100|K[248]0m?)\b",
+        r"\b(?:A10G?|A40|A[18]00|H[128]00|H20|L40S?|B[23]00|G[HB][23]00|V100|P100|K(?:20|40|80)m?)\b",
     ),
     sign("gb10", "the machine is a DGX Spark (GB10)", r"\bGB10\b|DGX[ _]Spark"),
     sign(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The whole table: all sections in the order of docs/messages.md and the messages of nv_peer_mem
-itself, and an index of the messages by a word of each. A case that no log proves is possible at
-most, whatever its row says."""
+itself, and an index of the messages by a word of each. A case of another program's message that no
+log proves is possible at most, whatever its row says."""
 
 from typing import Dict, FrozenSet, List, NamedTuple, Set, Tuple
 
@@ -53,6 +53,10 @@ CAUSES: Dict[Cause, str] = {
     cause: name.lower() for name, cause in vars(causes).items() if isinstance(cause, Cause)
 }
 
+# The names of all causes, for programs. A cause that only one own message has is named as the
+# message.
+NAMES: Dict[Cause, str] = {**ours.CAUSES, **CAUSES}
+
 
 class Entry(NamedTuple):
     """A message of the table."""
@@ -81,10 +85,13 @@ def as_proven(message: Message) -> Message:
 
 
 ENTRIES = tuple(
-    Entry(number, as_proven(message), general)
+    Entry(number, message, general)
     for number, (message, general) in enumerate(
-        [(message, False) for section in (*SECTIONS, ours.SECTION) for message in section.messages]
-        + [(message, True) for message in verbs.GENERAL]
+        [(as_proven(message), False) for section in SECTIONS for message in section.messages]
+        # nv_peer_mem's own messages and their causes stand in one table, so no log has to prove
+        # them.
+        + [(message, False) for message in ours.SECTION.messages]
+        + [(as_proven(message), True) for message in verbs.GENERAL]
     )
 )
 

@@ -23,13 +23,14 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 # Text has no other control characters, except for a few.
 CONTROLS = bytes(one for one in range(32) if one not in b"\t\n\v\f\r\b\x1b") + b"\x7f"
 MOST_CONTROLS = 0.05
-# Files that hold a log, and that nvpm cannot unpack, with what unpacks them.
+# The first bytes of files that nvpm cannot unpack, with the program that packed them, and the
+# command that unpacks them.
 PACKED = (
-    (b"\x28\xb5\x2f\xfd", "is packed by zstd: unpack it first (zstd -d)"),
-    (b"\x04\x22\x4d\x18", "is packed by lz4: unpack it first (lz4 -d)"),
-    (b"7z\xbc\xaf\x27\x1c", "is packed by 7-Zip: unpack it first (7z x)"),
-    (b"LPKSHHRH", "is a journal: use --journal, or give the output of journalctl --file="),
+    (b"\x28\xb5\x2f\xfd", "zstd", "zstd -d"),
+    (b"\x04\x22\x4d\x18", "lz4", "lz4 -d"),
+    (b"7z\xbc\xaf\x27\x1c", "7-Zip", "7z x"),
 )
+JOURNAL = b"LPKSHHRH"
 # What can go wrong while a file is read or decompressed. zipfile raises the last two for members
 # that are encrypted, or compressed in another way.
 READING = (
@@ -122,9 +123,11 @@ def inner_texts(
 
 def text_of(name: str, start: bytes, file: BinaryIO) -> Stream:
     """Returns the lines of a text with this beginning. Raises Unreadable if the file is none."""
-    for magic, why in PACKED:
+    for magic, program, command in PACKED:
         if start.startswith(magic):
-            raise Unreadable(f"{name} {why}")
+            raise Unreadable(f"{name} is packed by {program}: unpack it first ({command})")
+    if start.startswith(JOURNAL):
+        raise Unreadable(f"{name} is a file of the journal: journalctl --file= prints its lines")
     encoding = utf_16(start)
     if encoding:
         text = io.TextIOWrapper(file, encoding=encoding, errors="replace")

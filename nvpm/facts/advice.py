@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Gives advice for a module that cannot be loaded. The advice depends on the reason, which the
-kernel writes to its log. modprobe prints only the text of an error number."""
+"""Gives the parts of advice that depend on this machine: how the module was installed, which key
+signs modules here, and what is loaded. explain/advise.py puts these parts into the advice for a
+module that cannot be loaded, and facts put them into their own advice."""
 
 import os
 import re
 from functools import partial
-from typing import Callable, Dict, Tuple, Union
+from typing import Callable, Dict, Union
 
 from ..read.kernel_symbols import peer_memory_in
 from ..read.machine import CALLBACK, MODULE, SERVICE, Machine, modinfo
@@ -20,127 +21,11 @@ UNLOAD_PEERMEM = (
     "modprobe -r nvidia_peermem && echo 'blacklist nvidia_peermem' "
     ">/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf"
 )
-NEW_INITRAMFS = "make the initramfs anew (update-initramfs -u, or dracut -f) and reboot."
-REINSTALL = (
-    "Install the package that it comes from again, for kernel {kernel}: "
-    "modinfo -n {module} names the file."
-)
-
-OTHER_CALLBACK = (
-    "The module nv_peer_mem_callback stays loaded until the next boot, and this version of "
-    "nv_peer_mem needs another one: reboot. Until then only the version of nv_peer_mem that was "
-    "loaded before can be loaded."
-)
 
 # In a template, {NAME} is replaced by a text of WORDS or BY_INSTALLER. If the text of a template
 # depends on the module, the template is a table of texts by module. The entry "" of such a table is
 # for all other modules.
 Template = Union[str, Dict[str, str]]
-
-# Each row has a pattern of messages, and the advice. A kernel may print several messages, so
-# several patterns may match. The first pattern that matches counts.
-SAID: Tuple[Tuple[str, Template], ...] = (
-    # The words "GPL-only symbols" are necessary, because the kernel prints "from proprietary
-    # module" about every module that uses a proprietary driver.
-    ("GPL-only symbols.*from proprietary module", "{without_gpl}"),
-    (
-        "Key was rejected|Required key not available|is rejected"
-        "|unsigned module loading is restricted",
-        "Secure Boot is on, and {module} or a module that it needs is not signed with a key that "
-        "this machine trusts. {to_enrol}",
-    ),
-    (
-        "' is unsupported",
-        "SLES loads no module that SUSE does not support unless it is allowed to: "
-        "echo 'allow_unsupported_modules 1' >/etc/modprobe.d/10-unsupported-modules.conf",
-    ),
-    ("unning install command", "{forbidden}"),
-    (
-        "not supported by open|does not include the required GPU",
-        "The open NVIDIA driver does not serve this GPU: it is older than Turing (V100, P100). "
-        "Install the proprietary one, then build nv_peer_mem again: {rebuild}",
-    ),
-    (
-        "requires use of the NVIDIA open kernel modules",
-        "The proprietary NVIDIA driver does not serve this GPU: it is Blackwell or newer. "
-        "Install the open one.",
-    ),
-    (
-        "Legacy drivers",
-        "This NVIDIA driver does not serve this GPU any more. The kernel's log names the last "
-        "series that does; nv_peer_mem needs 535 or later.",
-    ),
-    (
-        "probe routine was not called|obtained ownership",
-        "Another driver has the GPU: lspci -k -d 10de: says which. If it is nouveau: "
-        f"echo 'blacklist nouveau' >/etc/modprobe.d/blacklist-nouveau.conf, {NEW_INITRAMFS} "
-        "If it is vfio-pci, the GPU is for a virtual machine: load nv_peer_mem there.",
-    ),
-    (
-        "API mismatch",
-        "The NVIDIA driver was updated while the old one was loaded: "
-        "programs and kernel module have two versions. Reboot.",
-    ),
-    ("nvidia_peermem is loaded", f"Unload it: {UNLOAD_PEERMEM}"),
-    (
-        "refuses the client",
-        "Another module serves NVIDIA GPU memory already. "
-        "Unload the one whose client is listed in /sys/kernel/mm/memory_peers.",
-    ),
-    (
-        "the values of this parameter are",
-        "Correct the options of nv_peer_mem in /etc/modprobe.d: "
-        "grep -r nv_peer_mem /etc/modprobe.d. modinfo -p nv_peer_mem lists the parameters.",
-    ),
-    (
-        "version magic",
-        {
-            MODULE: "{module} was built for another kernel. "
-            "{to_unlink}Build it for this one: {build}",
-            "": "{module} was built for another kernel. " + REINSTALL,
-        },
-    ),
-    # The callback module stays loaded when a newer nv_peer_mem is installed, so their versions may
-    # differ. If the kernel's log cannot be read, modprobe's text of the error number is the only
-    # sign.
-    (
-        "that is loaded is of another version|disagrees about version of symbol nvpm_callback"
-        "|rotocol not supported",
-        OTHER_CALLBACK,
-    ),
-    ("Unknown symbol nvpm_callback", "{callback_lacks}"),
-    ("disagrees about version of symbol", "{disagrees}"),
-    (
-        "Unknown symbol ib_(un)?register_peer_memory_client",
-        "The RDMA core that is loaded has no peer memory. {get_core}",
-    ),
-    ("Unknown symbol nvidia_p2p_", "{driver_lacks}"),
-    (
-        "Unknown symbol|Exec format error",
-        {
-            MODULE: "{module} was not built for this kernel. {to_unlink}Build it again: {rebuild}",
-            "": "{module} was not built for this kernel. " + REINSTALL,
-        },
-    ),
-    (
-        "No such device",
-        "The NVIDIA driver finds no GPU: see lspci -d 10de: and the kernel's log.",
-    ),
-    (
-        "not found in directory",
-        {
-            MODULE: "There is no module for kernel {kernel}. {install}",
-            "nvidia": "There is no NVIDIA driver for kernel {kernel}. " + INSTALL_DRIVER,
-            "": "There is no {module} for kernel {kernel}. Install MLNX_OFED or DOCA-OFED.",
-        },
-    ),
-    ("nvalid argument", {"nvidia_peermem": "{empty_peermem}", "": ""}),
-    ("peration not permitted", "{not_permitted}"),
-    (
-        "annot allocate memory",
-        "The kernel has no memory left for the module: see free -m, then try again.",
-    ),
-)
 
 # The source of the package is here, and dkms has not taken it over.
 SOURCE = "dkms install --force nvidia-peer-memory/{source} -k {kernel}"
@@ -246,18 +131,10 @@ KERNEL_CRATES = (
     "now the NVIDIA driver is the proprietary one. "
     "Build it again, and it does without them: {rebuild}"
 )
-HALF_UPDATED = (
-    "OFED is updated by half: modules of two versions are loaded or installed "
-    "(modinfo -n ib_core ib_uverbs shows where they come from). "
-    "Install OFED again for kernel {kernel}, " + NEW_INITRAMFS
-)
-DRIVER_OF_OTHER = (
-    "The NVIDIA driver was built for another kernel. "
-    "Install it again for kernel {kernel} and reboot."
-)
-UPDATED_AFTER = (
-    "The RDMA core or the NVIDIA driver was updated after the module was built. "
-    "{to_unlink}Build it again: {rebuild}"
+OTHER_CALLBACK = (
+    "The module nv_peer_mem_callback stays loaded until the next boot, and this version of "
+    "nv_peer_mem needs another one: reboot. Until then only the version of nv_peer_mem that was "
+    "loaded before can be loaded."
 )
 NO_CALLBACK = (
     "The module nv_peer_mem_callback, which nv_peer_mem needs, was not loaded with it: run "
@@ -316,13 +193,6 @@ class Advice:
         if isinstance(template, dict):
             template = template.get(self.module, template[""])
         return template.format_map(self)
-
-    def advice(self) -> str:
-        """Returns the advice; an empty string if no text matches."""
-        for pattern, template in SAID:
-            if re.search(pattern, self.text, re.DOTALL):
-                return self.filled(template)
-        return ""
 
     def installed_by(self) -> str:
         if self.machine.exists("/var/lib/dkms/nvidia-peer-memory"):
@@ -422,17 +292,6 @@ class Advice:
                     return f"{file}:{line}"
         return ""
 
-    def disagrees(self) -> str:
-        """Returns advice for the first module of which the kernel says that it "disagrees" about
-        the version of a symbol."""
-        found = re.search(r"(\w*): disagrees", self.text)
-        name = found[1] if found else ""
-        if name.startswith(("ib_", "mlx", "rdma_")):
-            return self.filled(HALF_UPDATED)
-        if name.startswith("nvidia"):
-            return self.filled(DRIVER_OF_OTHER)
-        return self.filled(UPDATED_AFTER)
-
     def callback_lacks(self) -> str:
         """Returns advice if nv_peer_mem lacks symbols of the callback module. modprobe loads both
         modules unless its list of modules is old. So if the callback module is loaded, it is of
@@ -456,8 +315,7 @@ class Advice:
             return MODULES_OFF
         lockdown = self.machine.text("/sys/kernel/security/lockdown")
         if re.search(r"\[(integrity|confidentiality)\]", lockdown):
-            rejected = Advice(self.machine, self.module, "Key was rejected by service")
-            return LOCKED_DOWN + rejected.advice()
+            return LOCKED_DOWN + self["to_enrol"]
         return NO_RIGHT
 
 
@@ -493,7 +351,6 @@ WORDS: Dict[str, Callable[[Advice], str]] = {
     "build_again": Advice.build_again,
     "without_gpl": Advice.without_gpl,
     "forbidden": Advice.forbidden,
-    "disagrees": Advice.disagrees,
     "callback_lacks": Advice.callback_lacks,
     "driver_lacks": Advice.driver_lacks,
     "empty_peermem": Advice.empty_peermem,

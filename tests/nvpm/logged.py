@@ -15,7 +15,7 @@ from nvpm.explain.answer import CODES, Answer
 from nvpm.explain.judge import judged
 from nvpm.explain.model import POSSIBLE, Case, Cause
 from nvpm.explain.scan import Scan
-from nvpm.explain.table import CAUSES, Entry
+from nvpm.explain.table import NAMES, Entry
 
 LOGS = Path(__file__).parent / "logs"
 # The writer of these logs names another cause than the table does.
@@ -70,7 +70,7 @@ def answered(*texts: bytes) -> Answer:
 
 def wrong(log: Log, answer: Answer) -> str:
     """Returns the first expectation that an answer does not meet, or an empty text."""
-    causes = [CAUSES[one.cause] for one in answer.verdict.causes]
+    causes = [NAMES[one.cause] for one in answer.verdict.causes]
     text = " ".join(" ".join(show.Text(answer).brief()).split())
     for one in log.expected:
         word, _, rest = one.partition(" ")
@@ -120,7 +120,7 @@ def proven_by(log: Log, answer: Answer) -> list[tuple[Entry, int]]:
     """Returns the cases that a log proves, by their messages and places: with another cause, the
     answer would not be the one that the writer expects."""
     causes = answer.verdict.causes
-    if log.file == DISPUTED or not causes or CAUSES[causes[0].cause] != log.cause():
+    if log.file == DISPUTED or not causes or NAMES[causes[0].cause] != log.cause():
         return []
     other = next(one for one in NEUTRAL if one not in {found.cause for found in causes})
     found = {
@@ -137,7 +137,7 @@ def proven_by(log: Log, answer: Answer) -> list[tuple[Entry, int]]:
 def contradicted_by(log: Log, answer: Answer) -> list[tuple[Entry, int]]:
     """Returns the cases by which the answer is sure of another cause than the writer of the log."""
     causes = answer.verdict.causes
-    if log.file != DISPUTED or not causes or CAUSES[causes[0].cause] == log.cause():
+    if log.file != DISPUTED or not causes or NAMES[causes[0].cause] == log.cause():
         return []
     return [
         (proof.variant.entry, proof.variant.entry.message.cases.index(proof.case))

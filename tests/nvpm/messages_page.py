@@ -3,7 +3,6 @@
 """messages_page.py: writes the tables of docs/messages.md, which are made of the table of `nvpm
 explain`. The text before the first and after the last of these tables stays."""
 
-import re
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(TOP))
     sys.dont_write_bytecode = True
 
-from nvpm.explain import texts, verbs  # noqa: E402
+from nvpm.explain import texts, verbs, wording  # noqa: E402
 from nvpm.explain.conditions import in_words  # noqa: E402
 from nvpm.explain.model import (  # noqa: E402
     CAUSE,
@@ -24,6 +23,7 @@ from nvpm.explain.model import (  # noqa: E402
     NAMED,
     POSSIBLE,
     Case,
+    Cause,
     Message,
 )
 from nvpm.explain.table import CAUSES, SECTIONS, as_proven  # noqa: E402
@@ -51,8 +51,8 @@ def printed(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Returns a phrase as a sentence. Names that begin with a small letter keep it."""
-    first = text if re.match(r"[a-z]+[-_][a-z]|[a-z]+[A-Z]", text) else text[:1].upper() + text[1:]
+    """Returns a phrase as a sentence with a full stop."""
+    first = wording.sentence(text)
     return first if first.endswith(("?", ".")) else f"{first}."
 
 
@@ -90,6 +90,13 @@ def cause_cell(message: Message) -> str:
     return " ".join(parts)
 
 
+def concern(cause: Cause) -> str:
+    """Returns what nv_peer_mem has to do with a cause."""
+    if cause.ours:
+        return "This module helps"
+    return "This module or another" if cause.subject else "Not this module"
+
+
 def row(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
@@ -97,13 +104,15 @@ def row(*cells: str) -> str:
 def lines() -> Iterator[str]:
     yield from ("", "## Causes", "")
     yield from wrapped(
-        "The other tables refer to these causes. **Not this module** means that neither loading "
-        "nor setting up nv_peer_mem helps."
+        "The other tables refer to these causes. **This module helps** means that loading or "
+        "setting up nv_peer_mem removes the failure. **This module or another** means that "
+        "nv_peer_mem itself, or another module, can be what fails. **Not this module** means that "
+        "neither is the case."
     )
     yield ""
     yield CAUSES_HEAD
     for cause in CAUSES:
-        ours = "" if cause.ours else " **Not this module**"
+        ours = f" **{concern(cause)}**"
         yield row(
             f"**{cause.name}**", sentence(cause.says) + ours, sentence(cause.do), cause.status
         )
@@ -112,8 +121,8 @@ def lines() -> Iterator[str]:
         "The error of a failed verb says the cause in every program. The tables below refer to "
         "these rows. `nvpm explain` calls a cause certain or probable only if a log of a user, or "
         "one that an independent reader of the program wrote, has the message and this cause. "
-        "Other causes are marked **(possible)**, where the row is not one of those that refer to this "
-        "table. If a log names only NICs of other makers than NVIDIA, **NIC that never asks** "
+        "Other causes are marked **(possible)**, where the row is not one of those that refer to "
+        "this table. If a log names only NICs of other makers than NVIDIA, **NIC that never asks** "
         "stands in place of **no client** and **VMM memory**, and **NIC without dma-buf** in place "
         "of **no dma-buf**."
     )

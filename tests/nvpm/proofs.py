@@ -41,6 +41,7 @@ def claims() -> dict[str, tuple[list[int], list[int]]]:
     sys.modules[claimed.__name__] = claimed
     from logged import answered, contradicted_by, logs, may_be_sure, proven_by
 
+    from nvpm.explain.messages import ours
     from nvpm.explain.table import ENTRIES
 
     found, contradicted = set(), set()
@@ -50,6 +51,8 @@ def claims() -> dict[str, tuple[list[int], list[int]]]:
         contradicted.update(contradicted_by(log, answer))
     made = {}
     for entry in ENTRIES:
+        if entry.message in ours.SECTION.messages:
+            continue
         sure = [n for n, case in enumerate(entry.message.cases) if may_be_sure(entry, case)]
         good = [n for n in sure if (entry, n) in found - contradicted]
         made[entry.message.text] = (sure, good)

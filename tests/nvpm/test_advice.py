@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Each name in braces in the texts of advice.py has a value, and each value is used in a text."""
+"""Each name in braces in the texts of advice.py, and in the advice of `nvpm explain` for this
+machine, has a value, and each value is used in a text."""
 
 import string
 from collections.abc import Iterator
 
+from nvpm.explain.table import CAUSES, ENTRIES
 from nvpm.facts import advice, core
+from nvpm.own.table import MESSAGES
 
 
 def texts(value: object) -> Iterator[str]:
@@ -19,13 +22,14 @@ def texts(value: object) -> Iterator[str]:
 
 
 def names() -> set[str]:
-    """Returns the names in braces in the texts. The first part of each pair in SAID is left out,
-    because it is a pattern."""
-    values = [value for name, value in vars(advice).items() if name.isupper() and name != "SAID"]
-    filled = [*values, tuple(template for _, template in advice.SAID), core.SET_NEW]
+    """Returns the names in braces in the texts."""
+    values = [value for name, value in vars(advice).items() if name.isupper()]
+    own = [message.here for message in MESSAGES]
+    cases = [case.here for entry in ENTRIES for case in entry.message.cases]
+    causes = [cause.here for cause in CAUSES]
     return {
         name
-        for value in filled
+        for value in (*values, core.SET_NEW, *own, *cases, *causes)
         for text in texts(value)
         for _, name, _, _ in string.Formatter().parse(text)
         if name is not None

@@ -269,14 +269,14 @@ def test_zip_that_cannot_be_read(log: Path, capsys: pytest.CaptureFixture[str]) 
     assert "cannot be read" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("magic", [magic for magic, _ in texts_of.PACKED])
+@pytest.mark.parametrize("magic", [*(magic for magic, _, _ in texts_of.PACKED), texts_of.JOURNAL])
 def test_what_nvpm_cannot_unpack(
     log: Path, capsys: pytest.CaptureFixture[str], magic: bytes
 ) -> None:
     log.write_bytes(magic + os.urandom(100))
     assert run(str(log)) == 1
     said = capsys.readouterr().err
-    assert "unpack it first" in said or "--journal" in said
+    assert "unpack it first" in said or "journalctl --file=" in said
 
 
 def test_empty_file(log: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from logged import DISPUTED, Log, answered, logs, may_be_sure, planted, proven_by, wrong
 
 from nvpm.explain.answer import Answer
+from nvpm.explain.messages import ours
 from nvpm.explain.model import Cause
 from nvpm.explain.proven import PROVEN
 from nvpm.explain.table import CAUSES, ENTRIES, Entry
@@ -23,11 +24,13 @@ def answers() -> list[tuple[Log, Answer]]:
 
 
 def sure_cases() -> list[Pair]:
+    """Returns the cases of messages of other programs that may be certain or probable. test_own.py
+    is about nv_peer_mem's own messages."""
     return [
         (entry, place)
         for entry in ENTRIES
         for place, case in enumerate(entry.message.cases)
-        if may_be_sure(entry, case)
+        if may_be_sure(entry, case) and entry.message not in ours.SECTION.messages
     ]
 
 

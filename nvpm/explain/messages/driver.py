@@ -9,7 +9,8 @@ SECTION = Section(
     "",
     (
         Message(
-            "NVRM: installed in this system is not supported by open",
+            "<NVRM: installed in this system is not supported by open"
+            "|nvidia.ko because it does not include the required GPU>",
             "NVIDIA/open-gpu-kernel-modules: src/nvidia/arch/nvalloc/unix/src/osapi.c",
             (Case(c.DRIVER_FLAVOUR),),
             note="the GPU is older than Turing (V100, P100), and the driver is the open one",
@@ -53,6 +54,14 @@ SECTION = Section(
             "NVIDIA/open-gpu-kernel-modules: kernel-open/nvidia/nv-pci.c",
             (Case(c.GPU_TAKEN),),
             note="this version of the driver does not serve the GPU any more",
+            do="An older driver: 535 is the oldest for nv_peer_mem 2",
+        ),
+        Message(
+            "supported through the NVIDIA <*> Legacy drivers",
+            "NVIDIA/open-gpu-kernel-modules: kernel-open/nvidia/nv-pci.c",
+            (Case(c.GPU_TAKEN),),
+            note="this version of the driver does not serve the GPU any more. The line names the "
+            "last series that does",
             do="An older driver: 535 is the oldest for nv_peer_mem 2",
         ),
         Message(

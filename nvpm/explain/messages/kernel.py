@@ -10,22 +10,22 @@ SECTION = Section(
     "[troubleshooting.md](troubleshooting.md#loading).",
     (
         Message(
-            "<nvidia_peermem|nv_peer_mem>: Unknown symbol ib_register_peer_memory_client",
+            "nvidia_peermem: Unknown symbol ib_register_peer_memory_client",
             "torvalds/linux: kernel/module/main.c; gpu-operator#2868",
             (Case(c.NO_PEER_CORE),),
         ),
         Message(
-            "<nvidia_peermem|nv_peer_mem>: disagrees about version of symbol ib_",
+            "nvidia_peermem: disagrees about version of symbol ib_",
             "torvalds/linux: kernel/module/version.c; gpu-operator#2868",
             (Case(c.OFED_REPLACED),),
         ),
         Message(
-            "<nvidia_peermem|nv_peer_mem>: Unknown symbol ib_register_peer_memory_client (err -22)",
+            "nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -22)",
             "torvalds/linux: kernel/module/main.c; gpu-operator#2868",
             (Case(c.OFED_REPLACED),),
         ),
         Message(
-            "<nv_peer_mem|nvidia_peermem>: Unknown symbol nvidia_p2p_",
+            "nvidia_peermem: Unknown symbol nvidia_p2p_",
             "torvalds/linux: kernel/module/main.c; nv_peer_memory#8",
             (
                 Case(c.DRIVER_REPLACED, ("line:(err -22)",)),
@@ -38,6 +38,19 @@ SECTION = Section(
             "of symbol",
             "torvalds/linux: kernel/module/version.c",
             (Case(c.MIXED_OFED),),
+        ),
+        Message(
+            "<ib_core|ib_umad|iw_cm|mlx_compat|mlx4_core|mlx4_ib>: disagrees about version of "
+            "symbol",
+            "torvalds/linux: kernel/module/version.c",
+            (Case(c.MIXED_OFED),),
+        ),
+        Message(
+            "<nvidia|nvidia_modeset|nvidia_uvm|nvidia_drm>: disagrees about version of symbol",
+            "torvalds/linux: kernel/module/version.c",
+            (Case(c.OTHER_KERNEL),),
+            note="the NVIDIA driver was built for another kernel",
+            do="Install the NVIDIA driver again for the running kernel, and reboot",
         ),
         Message(
             "nvidia_fs: module using GPL-only symbols",
@@ -116,7 +129,7 @@ SECTION = Section(
             kind=FINE,
         ),
         Message(
-            "<nv_peer_mem|nvidia_peermem|gdrdrv|nvidia_fs|nvidia>: version magic",
+            "<nvidia_peermem|gdrdrv|nvidia_fs|nvidia|ib_uverbs>: version magic",
             "torvalds/linux: kernel/module/main.c",
             (Case(c.OTHER_KERNEL),),
         ),

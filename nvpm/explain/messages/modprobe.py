@@ -7,17 +7,20 @@ from ..model import FITS, FOLLOWS, POSSIBLE, Case, Message, Section
 SECTION = Section(
     "modprobe, insmod, rmmod, depmod",
     "These programs print only the name of the error. The reason is in the "
-    "kernel's log: `dmesg | tail`.",
+    "kernel's log: `dmesg | tail`. What they print about nv_peer_mem itself is, with few "
+    "exceptions, "
+    "in [troubleshooting.md](troubleshooting.md#loading).",
     (
         Message(
             "could not insert 'nvidia<_|->peermem': Invalid argument",
             "kmod-project/kmod: tools/modprobe.c; gpu-operator#2868",
             (
-                Case(c.SECOND_CLIENT, ("peermem_loaded",)),
+                Case(c.SECOND_CLIENT, ("peermem_loaded",), here="{empty_peermem}"),
                 Case(
                     c.OFED_REPLACED,
                     (),
                     ("peermem_loaded",),
+                    here="{empty_peermem}",
                     do="The open NVIDIA driver with dma-buf, which needs no such module; or "
                     "install OFED first, then build the NVIDIA driver again (in Kubernetes "
                     "delete the driver pod), or nv_peer_mem, whose build says what is missing",
@@ -57,19 +60,9 @@ SECTION = Section(
             note="dmesg names the symbol: `ib_…` is of the RDMA core, `nvidia_p2p_…` of the driver",
         ),
         Message(
-            "could not insert 'nv_peer_mem': Exec format error",
-            "kmod-project/kmod: tools/modprobe.c",
-            (Case(c.OTHER_KERNEL),),
-        ),
-        Message(
             "could not insert 'nvidia<_|->peermem': Exec format error",
             "kmod-project/kmod: tools/modprobe.c",
             (Case(c.OTHER_KERNEL),),
-        ),
-        Message(
-            "could not insert 'nv_peer_mem': Key was rejected",
-            "kmod-project/kmod: tools/modprobe.c",
-            (Case(c.SIGNATURE),),
         ),
         Message(
             "could not insert 'nvidia': Key was rejected",
@@ -100,23 +93,13 @@ SECTION = Section(
             sure=FITS,
         ),
         Message(
-            "could not insert '<nv_peer_mem|nvidia_peermem|nvidia-peermem>': Operation not "
-            "permitted",
+            "could not insert '<nvidia_peermem|nvidia-peermem|nvidia|ib_uverbs>': Operation "
+            "not permitted",
             "kmod-project/kmod: tools/modprobe.c",
             (
                 Case(c.NOT_ALLOWED, sure=FITS),
                 Case(c.SIGNATURE, sure=POSSIBLE),
             ),
-        ),
-        Message(
-            "could not insert 'nv_peer_mem': Protocol not supported",
-            "kmod-project/kmod: tools/modprobe.c",
-            (Case(c.CALLBACK),),
-        ),
-        Message(
-            "FATAL: Module nv_peer_mem not found",
-            "kmod-project/kmod: tools/modprobe.c",
-            (Case(c.OTHER_KERNEL),),
         ),
         Message(
             "Module nvidia_peermem not found in directory",
@@ -129,11 +112,6 @@ SECTION = Section(
             "kmod-project/kmod: tools/modprobe.c",
             (Case(c.MODULE_IN_USE),),
             do="`/etc/init.d/nv_peer_mem stop`, then stop what `fuser -v /dev/nvidia*` names",
-        ),
-        Message(
-            "Module nvidia is in use by: <*>nv_peer_mem",
-            "kmod-project/kmod: tools/rmmod.c",
-            (Case(c.MODULE_IN_USE),),
         ),
         Message(
             "Module ib_core is in use by:",
@@ -185,29 +163,15 @@ SECTION = Section(
             sure=FITS,
         ),
         Message(
-            "Module nv_peer_mem not found.",
-            "kmod-project/kmod: tools/modinfo.c",
-            (Case(c.OTHER_KERNEL),),
-            sure=FITS,
-        ),
-        Message(
-            "Error running install command '<*>false' for module nvidia",
+            "Error running install command <*> for module <nvidia|ib_uverbs|nv_peer_mem>",
             "kmod-project/kmod: libkmod/libkmod-module.c",
-            (Case(c.NO_NVIDIA),),
-            note="`/etc/modprobe.d` has a line `install nvidia /bin/false`",
-            do="Remove that line",
+            (Case(c.FORBIDDEN),),
         ),
         Message(
             "needs unknown symbol ib_register_peer_memory_client",
             "kmod-project/kmod: tools/depmod.c; nv_peer_memory#84",
             (Case(c.NO_PEER_CORE),),
             note="depmod found no RDMA core with peer memory for this kernel",
-        ),
-        Message(
-            "could not insert 'nv_peer_mem': Required key not available",
-            "kmod-project/kmod: tools/modprobe.c",
-            (Case(c.SIGNATURE),),
-            note="older kernels use these words",
         ),
         Message(
             "could not insert 'nvidia<_|->peermem': Required key not available",
@@ -227,22 +191,10 @@ SECTION = Section(
             do="Stop the jobs that use GPUDirect RDMA, then unload it again",
         ),
         Message(
-            "FATAL: Module nv_peer_mem is in use",
-            "kmod-project/kmod: tools/modprobe.c",
-            (Case(c.MODULE_IN_USE),),
-            note="GPU memory is registered through nv_peer_mem",
-        ),
-        Message(
             "Module ib_core is in use.",
             "kmod-project/kmod: tools/modprobe.c",
             (Case(c.MODULE_IN_USE),),
             do="`/etc/init.d/nv_peer_mem stop`, then openibd",
-        ),
-        Message(
-            "Module ib_core is in use by: <*>nv_peer_mem",
-            "kmod-project/kmod: tools/rmmod.c",
-            (Case(c.MODULE_IN_USE),),
-            note="OFED is restarted while nv_peer_mem is loaded",
         ),
         Message(
             "Module ib_core is in use by: <*>nvidia_peermem",
@@ -335,6 +287,15 @@ SECTION = Section(
             "FATAL: Module nvidia not found",
             "kmod-project/kmod: tools/modprobe.c",
             (Case(c.NO_NVIDIA),),
+            note="no NVIDIA driver is installed for the running kernel",
+            do="Install NVIDIA's kernel modules, the open or the proprietary ones "
+            "(nvidia-open-kernel-dkms or nvidia-kernel-dkms on Debian), and reboot",
+        ),
+        Message(
+            "could not insert '<nvidia|ib_uverbs|ib_core|mlx5_core|mlx5_ib|rdma_cm>': Exec format "
+            "error",
+            "kmod-project/kmod: tools/modprobe.c",
+            (Case(c.OTHER_KERNEL),),
         ),
         Message(
             "Module nvidia<_|->fs not found in directory",
@@ -465,12 +426,6 @@ SECTION = Section(
                 Case(c.NO_PEERMEM_MODULE),
                 Case(c.CANNOT_LOAD_HERE, sure=POSSIBLE),
             ),
-            sure=FITS,
-        ),
-        Message(
-            "Failed to find module 'nv_peer_mem'",
-            "systemd/systemd: src/shared/module-util.c",
-            (Case(c.OTHER_KERNEL),),
             sure=FITS,
         ),
     ),

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Gives advice about a module that cannot be loaded, for the service. The cause and the advice are
+those of `nvpm explain`; where the advice depends on this machine, facts/advice.py fills it in."""
+
+from ..facts.advice import Advice
+from ..read.machine import Machine
+from .answer import plain
+from .judge import judged
+from .model import POSSIBLE
+from .scan import Scan
+from .wording import sentence
+
+
+def advice(machine: Machine, module: str, text: str) -> str:
+    """Returns the cause and what to do. TEXT is the text that modprobe and the kernel have printed
+    about MODULE. Returns an empty string if the text shows no cause."""
+    scan = Scan()
+    scan.read("", [line.encode("utf-8", "replace") for line in text.splitlines()])
+    found = next(iter(judged(scan).causes), None)
+    if found is None or found.sure() == POSSIBLE:
+        return ""
+    proof = found.best()
+    here = Advice(machine, module, text).filled(proof.here())
+    phrases = filter(None, (proof.says(), proof.variant.entry.message.note))
+    why = " ".join(f"{plain(sentence(phrase))}." for phrase in phrases)
+    return f"{why} {here or plain(sentence(proof.to_do()))}"

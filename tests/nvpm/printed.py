@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Reads from the sources of nv_peer_mem which messages its programs print. The result does not
+depend on the table nvpm/own, which test_own.py compares with it.
+
+A value that varies, such as a variable of the shell, becomes VALUE. A text with fewer than two
+words is data, and no message."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from installed import TOP
+
+# A value that is a number and a word, so that it fits each placeholder of the table.
+VALUE = "7"
+WORD = re.compile(r"[A-Za-z][a-z']+")
+
+
+class Printed(NamedTuple):
+    """A message that FILE prints, as one line."""
+
+    file: str
+    text: str
+
+
+def is_message(text: str) -> bool:
+    return len(WORD.findall(text)) >= 2 and " " in text
+
+
+# ---- scripts of the shell ----
+
+# The functions and programs that print. `missing` prints its last two words with a colon.
+PRINTERS = "set|die|say|complain|echo|printf|missing|found|tell_people|logger|unknown"
+# Variables whose values are parts of messages.
+PARTS = "why|unsuitable|stale|set_aside|other_first|mark|compiler"
+BEFORE = r"(?:^|[;|&{(!)]|\b(?:then|else|do|quiet)\b)[ \t]*@?(?:\w+=\S* )*"
+COMMAND = re.compile(
+    rf"{BEFORE}(?:({PRINTERS})(?=[ \t]+[^=}}\s])|({PARTS})=(?=[\"']))", re.MULTILINE
+)
+HEREDOC = re.compile(r"<<-?'?(TEXT)'?\n(.*?)\n[ \t]*\1$", re.DOTALL | re.MULTILINE)
+
+
+def quoted(text: str, at: int) -> tuple[str, int]:
+    """Returns the contents of the string in double quotation marks that begins at AT, with VALUE
+    for each expansion, and the place after it."""
+    parts, at = [], at + 1
+    while text[at] != '"':
+        if text[at] == "\\":
+            parts.append(text[at + 1] if text[at + 1] in '"$`\\' else text[at : at + 2])
+            at += 2
+        elif text[at] == "$":
+            at = expansion(text, at)
+            parts.append(VALUE)
+        else:
+            parts.append(text[at])
+            at += 1
+    return "".join(parts), at + 1
+
+
+def expansion(text: str, at: int) -> int:
+    """Returns the place after the expansion of a variable or a command that begins at AT."""
+    after = text[at + 1]
+    if after not in "{(":
+        found = re.compile(r"\$(?:\w+|.)").match(text, at)
+        assert found
+        return found.end()
+    opened, closed, depth, at = after, {"{": "}", "(": ")"}[after], 1, at + 2
+    while depth:
+        if text[at] == "\\":
+            at += 1
+        elif text[at] == '"':
+            at = quoted(text, at)[1] - 1
+        elif text[at] == "'" and opened == "(":
+            at = text.index("'", at + 1)
+        elif text[at] == "$" and text[at + 1] in "{(":
+            at = expansion(text, at) - 1
+        elif text[at] == opened:
+            depth += 1
+        elif text[at] == closed:
+            depth -= 1
+        at += 1
+    return at
+
+
+def arguments(text: str, at: int) -> list[str]:
+    """Returns the words of a command from AT to its end."""
+    found: list[str] = []
+    word: list[str] | None = None
+    while at < len(text) and text[at] not in "\n;|&)>":
+        if text[at] in " \t":
+            if word is not None:
+                found.append("".join(word))
+                word = None
+            at += 1
+            continue
+        word = [] if word is None else word
+        if text[at] == '"':
+            part, at = quoted(text, at)
+        elif text[at] == "'":
+            end = text.index("'", at + 1)
+            part, at = text[at + 1 : end], end + 1
+        elif text[at] == "$":
+            part, at = VALUE, expansion(text, at)
+        elif text[at] == "\\":
+            part, at = ("", at + 2) if text[at + 1] == "\n" else (text[at + 1], at + 2)
+            if not part:
+                word = word or None
+                continue
+        else:
+            part, at = text[at], at + 1
+        word.append(part)
+    return found + ([] if word is None else ["".join(word)])
+
+
+def of_words(name: str, words: list[str]) -> str:
+    """Returns the text that a command prints."""
+    if name == "printf":
+        text, values = words[0], words[1:]
+        text = re.sub(r"%[-0-9]*s", lambda _: values.pop(0) if values else VALUE, text)
+        return text.replace("\\n", "\n")
+    if name == "missing":
+        return ": ".join(words[1:])
+    if name == "set":
+        return words[-1] if words[0] == "--" else ""
+    if name == "logger":
+        return max(words, key=len)
+    return " ".join(words)
+
+
+def without_comments(text: str) -> str:
+    return re.sub(r"(?m)^[ \t]*(?:#|//).*$", "", text)
+
+
+def of_shell(file: str, text: str, prefix: str = "") -> Iterator[Printed]:
+    """Yields what a script prints. Some functions of the script put PREFIX before each message."""
+    text = without_comments(text)
+    for found in HEREDOC.finditer(text):
+        yield from lines_of(file, re.sub(r"\$\{?\w+\}?", VALUE, found[2]))
+    for found in COMMAND.finditer(text):
+        words = arguments(text, found.end())
+        said = of_words(found[1] or "echo", words) if words else ""
+        why = found[2] == "why" and file == "preload/build"
+        if said and file not in PARTS_OF_OTHERS.get(found[1] or found[2], ()):
+            yield from lines_of(file, (prefix if found[1] in PREFIXED or why else "") + said)
+
+
+def lines_of(file: str, text: str) -> Iterator[Printed]:
+    """Yields each line of a text that is a message."""
+    for line in text.split("\n"):
+        line = " ".join(line.split())
+        if is_message(line):
+            yield Printed(file, line)
+
+
+# ---- make and rpm ----
+
+MACRO = re.compile(r"%\{[^}]*\}|%\([^)]*\)")
+
+
+def of_spec(file: str, text: str) -> Iterator[Printed]:
+    """Yields what the scripts of a package with RPM print."""
+    yield from of_shell(file, MACRO.sub(VALUE, text))
+
+
+def of_make(file: str, text: str) -> Iterator[Printed]:
+    for found in re.finditer(r"\$\(error (.*)\)$", text, re.MULTILINE):
+        yield Printed(file, re.sub(r"\$\([^()]*(?:\([^()]*\))*[^()]*\)", VALUE, found[1]))
+    yield from of_shell(file, re.sub(r"\$\([^()]*\)", VALUE, without_comments(text)))
+
+
+# ---- the kernel module and the preloaded library ----
+
+LITERAL = r'"((?:[^"\\]|\\.)*)"'
+RUST = re.compile(rf"\bpr_\w+!\(\s*{LITERAL}")
+C = re.compile(rf"\b(?:pr|dev)_\w+\((?:[^\"();]*,)?\s*{LITERAL}")
+FORMAT_OF_C = re.compile(r"%[-.0-9*]*(?:l|ll|z)?[a-zA-Z]")
+
+
+# The beginnings of what a registration became. The other texts of the library are reasons.
+OUTCOME = re.compile("registered|a dma-buf|no dma-buf|on demand")
+
+
+def of_rust(file: str, text: str) -> Iterator[Printed]:
+    for found in RUST.finditer(text):
+        line = found[1].replace('\\"', '"').replace("\\n", "")
+        yield from lines_of(file, "nv_peer_mem: " + re.sub(r"\{[^{}]*\}", VALUE, line))
+
+
+def of_c(file: str, text: str) -> Iterator[Printed]:
+    for found in C.finditer(text):
+        module = "nvidia_peermem: " if "marker" in file else "nv_peer_mem: "
+        yield from lines_of(file, module + FORMAT_OF_C.sub(VALUE, found[1].replace("\\n", "")))
+
+
+def of_preload(file: str, text: str) -> Iterator[Printed]:
+    """Yields what the library writes into its log: the outcomes and the reasons."""
+    if not file.endswith(("translate.rs", "cuda.rs")):
+        return
+    for found in re.finditer(rf"\bc{LITERAL}", text):
+        said = found[1]
+        if file.endswith("cuda.rs"):
+            said = f"no dma-buf: {VALUE} answered {said}"
+        elif not OUTCOME.match(said):
+            said = f"no dma-buf: {said}"
+        if " " in found[1]:
+            yield from lines_of(file, f"nvpm_preload: ibv_reg_mr of {VALUE}, {VALUE} bytes: {said}")
+
+
+# ---- nvpm ----
+
+
+class Messages(ast.NodeVisitor):
+    """Collects the texts that a file of nvpm writes to the standard error, and the texts of the
+    exceptions that its callers write there."""
+
+    def __init__(self, constants: dict[str, str], command: str = "") -> None:
+        self.constants, self.command = constants, command
+        self.returned: dict[str, str] = {}
+        self.found: list[str] = []
+
+    def visit_Call(self, node: ast.Call) -> None:
+        name = ast.unparse(node.func)
+        if name == "sys.stderr.write":
+            self.found += [self.text(one) for one in node.args]
+        elif name == "tell" and self.command == "run":
+            self.found += [f"nvpm run: {self.text(one)}" for one in node.args]
+        elif name.endswith("parser.error"):
+            self.found += [f"nvpm {self.command}: error: {self.text(one)}" for one in node.args]
+        elif name == "say" and isinstance(node.args[0], ast.List):
+            self.found += [self.text(one) for one in node.args[0].elts if isinstance(one, ast.Name)]
+        self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        said = self.text(node.value)
+        for target in node.targets:
+            if isinstance(target, ast.Name) and said != VALUE:
+                self.constants[target.id] = said
+        self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        last = node.body[-1]
+        if isinstance(last, ast.Return) and last.value is not None:
+            self.returned[node.name] = self.text(last.value)
+        self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        if isinstance(node.exc, ast.Call) and ast.unparse(node.exc.func) in WRITTEN:
+            before = f"nvpm {self.command}: {ERROR.get(ast.unparse(node.exc.func), '')}"
+            self.found += [before + self.text(one) for one in node.exc.args]
+
+    def text(self, node: ast.AST) -> str:
+        """Returns the text of an expression, with VALUE for all that varies."""
+        if isinstance(node, ast.Constant):
+            return node.value if isinstance(node.value, str) else VALUE
+        if isinstance(node, ast.JoinedStr):
+            return "".join(map(self.text, node.values))
+        if isinstance(node, ast.FormattedValue):
+            return self.text(node.value)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            return self.text(node.left) + self.text(node.right)
+        if isinstance(node, ast.Name):
+            return self.constants.get(node.id, VALUE)
+        if isinstance(node, ast.Attribute):
+            return self.constants.get(node.attr, VALUE)
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "format"
+        ):
+            return re.sub(r"\{[^{}]*\}", VALUE, self.text(node.func.value))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "clean":
+            return self.text(node.args[0])
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return self.returned.get(node.func.id, VALUE)
+        return VALUE
+
+
+# The exceptions whose texts a caller writes to the standard error.
+WRITTEN = (
+    "argparse.ArgumentTypeError",
+    "Unreadable",
+    "NotNames",
+    "Newer",
+    "Unknown",
+    "NoText",
+)
+
+
+# argparse puts these words before the texts of these exceptions.
+ERROR = dict.fromkeys(("argparse.ArgumentTypeError", "NotNames", "Unknown"), "error: ")
+
+
+def constants_of(tree: ast.Module) -> dict[str, str]:
+    """Returns the texts of the constants of a file."""
+    reader = Messages({})
+    return {
+        target.id: reader.text(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and isinstance(node.value, (ast.Constant, ast.BinOp))
+    }
+
+
+def of_python(files: list[Path]) -> Iterator[Printed]:
+    trees = {file: ast.parse(file.read_text(encoding="utf-8")) for file in files}
+    constants: dict[str, str] = {}
+    for tree in trees.values():
+        constants.update(constants_of(tree))
+    for file, tree in trees.items():
+        command = {"commands": "status", "preload": "run"}.get(file.stem, file.parent.name)
+        reader = Messages({**constants, **constants_of(tree)}, command)
+        # The second visit knows what the functions return that stand after their callers.
+        reader.visit(tree)
+        reader.found.clear()
+        reader.visit(tree)
+        for text in reader.found:
+            yield from lines_of(name_of(file), re.sub(r"\{[^{}]*\}", VALUE, text))
+
+
+# ---- all ----
+
+# The programs, and what their functions put before a message. The functions of the shell that print
+# without it are `echo` and `printf`.
+PREFIXED = ("die", "say", "complain", "missing", "logger")
+BUILD = ("build/make", "build/configure", "build/find/*", "build/rust-assembly", "build/has/ask")
+SHELL = {
+    **dict.fromkeys((*BUILD, "build/rust/*.sh", "build/dkms/*", "dkms.conf"), "nv_peer_mem: "),
+    "build_release.sh": "build_release.sh: ",
+    "init.d/nv_peer_mem": "nv_peer_mem: ",
+    "init.d/module-event": "nv_peer_mem: ",
+    "init.d/openibd-hook": "nv_peer_mem: ",
+    "nvpm.sh": "",
+    "debian/*.p*": "",
+    "debian/preinst.in": "",
+    "debian/postinst.d/*": "",
+    "debian/postrm.d/*": "",
+    "debian/rust-metadata": "rust-metadata: ",
+    "preload/build": "nvpm_preload: ",
+    "preload/link": "nvpm_preload: ",
+}
+# These texts are the program's usage, or are written into files.
+NO_MESSAGE = re.compile(
+    r"^(?:\S+: )?(?:Usage: |/\* |#!|// SPDX|\* substr|release nvidia|\\tput )|\x1b"
+    r"|^(?:nvpm )?[\w.-]+:(?: error:)?(?: 7[:.]?)+$|^rustc-1|^\(the disk of|^7 \(the whole log"
+)
+# Parts of the messages of build/find, which do not stand alone: why a tree is no tree of the core,
+# and why Rust cannot be compiled in one way.
+PARTS_OF_OTHERS = {
+    "why": ("build/find/rust.sh", "build_release.sh"),
+    "stale": ("build/find/core.sh",),
+    "set_aside": ("build/find/core.sh",),
+    "other_first": ("build/find/core.sh",),
+    "echo": ("build/find/core.sh", "build/rust-assembly"),
+}
+
+
+def name_of(file: Path) -> str:
+    return str(file.relative_to(TOP))
+
+
+def files(pattern: str) -> list[Path]:
+    return sorted(file for file in TOP.glob(pattern) if file.is_file())
+
+
+def everything() -> list[Printed]:
+    """Returns all messages of all programs."""
+    found: list[Printed] = []
+    for pattern, prefix in SHELL.items():
+        for file in files(pattern):
+            found += of_shell(name_of(file), file.read_text(encoding="utf-8"), prefix)
+    for reader, patterns in (
+        (of_make, ("Kbuild", "Makefile", "debian/rules")),
+        (of_spec, ("rpm/*.spec",)),
+        (of_rust, ("src/**/*.rs",)),
+        (of_c, ("src/**/*.c",)),
+        (of_preload, ("preload/src/*.rs",)),
+    ):
+        for pattern in patterns:
+            for file in files(pattern):
+                found += reader(name_of(file), file.read_text(encoding="utf-8"))
+    found += of_python([file for file in files("nvpm/**/*.py") if "own" not in file.parts[-2:]])
+    return [one for one in dict.fromkeys(found) if not NO_MESSAGE.search(one.text)]
