@@ -63,7 +63,7 @@ def log_of(facts: LogFacts, sources: Set[Source]) -> str:
     ][:MOST_PROGRAMS]
     programs += [words for name, words in KINDS if name in facts.names]
     nodes, ranks = nodes_of(facts, sources), ranks_of(facts, sources)
-    if ranks and nodes:
+    if ranks and nodes and (nodes > 1 or facts.nodes):
         programs.append(f"{counted(ranks, 'rank')} on {counted(nodes, 'node')}")
     elif ranks or nodes > 1:
         programs.append(counted(ranks, "rank") if ranks else counted(nodes, "node"))
@@ -98,9 +98,11 @@ def who(hit_sources: Iterable[Source], all_sources: Set[Source], facts: LogFacts
     all_ranks = {rank_of(one) for one in all_sources} - {""}
     if ranks and len(ranks) < len(all_ranks):
         word = "rank" if len(ranks) == 1 else "ranks"
-        texts.append(
-            f"only on {word} {folded(sorted(ranks, key=number_of)).strip('[]')} of {len(all_ranks)}"
-        )
+        total = max(facts.ranks, len(all_ranks))
+        # The ranks that printed a line can be fewer than those of the job.
+        of = f" of {total}" if max(map(number_of, all_ranks)) < total else ""
+        names = folded(sorted(ranks, key=number_of)).strip("[]")
+        texts.append(f"only on {word} {names}{of}")
     if hosts and len(hosts) < len(all_hosts):
         others = counted(len(all_hosts) - len(hosts), "other node")
         texts.append(f"only on {folded(hosts)}, and not on {others}")

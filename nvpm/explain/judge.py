@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Ranks the causes of what was found in a log.
 
-A cause is as sure as the surest message that shows it. Each further message and each fact that a
-case needs makes it surer. Causes that other failures can have, such as a peer that is gone, come
-after causes that are as sure. The earliest line decides between equal causes. A line that only says
-that something is missing never comes before an earlier line that says why."""
+A cause is as sure as the surest message that shows it. A cause of the newest run comes first. Each
+further message and each fact that a case needs makes it surer. Causes that other failures can have,
+such as a peer that is gone, come after causes that are as sure. The earliest line decides between
+equal causes. A line that only says that something is missing never comes before an earlier line
+that says why."""
 
 from typing import Dict, FrozenSet, Iterable, List, NamedTuple
 
@@ -20,6 +21,8 @@ MOST_MORE = 2
 # Transfers fail in these ways after something else has failed, on this node or on another one.
 LATE = frozenset({c.NETWORK, c.PEER_NIC, c.FREED, c.OTHER_VERSIONS})
 LATER = 0.75
+# A cause that stands in earlier runs only is not what people ask about.
+EARLIER_RUN = 1.5
 # The causes by which no peer-memory module is loaded.
 NOT_LOADED = frozenset(
     {
@@ -116,6 +119,8 @@ class Found:
         self.of_node = 0.0
         # A later line that this cause explains adds this number.
         self.of_log = 0.0
+        # Whether only runs before the newest one show the cause.
+        self.earlier = False
 
     def best(self) -> Proof:
         """Returns the surest proof. Of several in one line, a message with fewer causes says
@@ -136,6 +141,7 @@ class Found:
         facts = {one for proof in self.proofs for one in proof.case.when if not is_of_line(one)}
         more = min(len(texts) - 1, MOST_MORE) + min(len(facts), MOST_MORE)
         late = LATER if self.cause in LATE else 0.0
+        late += EARLIER_RUN if self.earlier else 0.0
         return self.sure() + ONE_MORE * more - late + self.of_node + self.of_log
 
     def first(self) -> int:
@@ -254,10 +260,21 @@ def judged(scan: Scan) -> Verdict:
             for case in (for_nic(one, scan.facts) for one in cases):
                 proof = Proof(variant, hit, case, case.sure or message.sure)
                 found.setdefault(case.cause, Found(case.cause)).proofs.append(proof)
+    mark_earlier(found.values(), follows)
     for general, reasons in REASONS.items():
         if general in found:
             explain_by(found[general], [one for cause, one in found.items() if cause in reasons])
     return Verdict(ranked(found.values()), follows, aside)
+
+
+def mark_earlier(found: Iterable[Found], follows: Iterable[Aside]) -> None:
+    """Marks the causes that only earlier runs show. A message that follows from a failure shows
+    that its run has failed, too."""
+    causes = [(one, [proof.hit.run for proof in one.proofs]) for one in found]
+    runs = [run for _, every in causes for run in every] + [one.hit.run for one in follows]
+    newest = max((run for run in runs if run is not None), default=0)
+    for one, every in causes:
+        one.earlier = all(run is not None and run < newest for run in every)
 
 
 def explain_by(general: Found, reasons: Iterable[Found]) -> None:

@@ -16,10 +16,13 @@ ITEMS = (
     rb"(?P<log_host>[\w.-]+) kernel:",
     rb"\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\]",  # dmesg -T
     rb"\[ *\d+\.\d+\]",  # dmesg, UCX
+    # mpirun --timestamp-output
+    rb"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}(?=\[)",
     rb"\[\d+,(?P<mpi_rank>\d+)\]<std\w+>:",  # mpirun --tag-output
+    rb"\[[\w.-]+@\d+,(?P<prte_rank>\d+)\]<std\w+>:",  # mpirun of Open MPI 5
     rb"\[(?:rank|Rank )(?P<torch_rank>\d+)\]:?",
     rb"\[default\d+\]:",  # torchrun, with a number that each node counts anew
-    rb"(?P<task>\d+):(?= (?:\[|\S+:\d+:\d+ \[))",  # srun --label
+    rb"(?P<task>\d+):(?= (?:\[|\S+:\d+:\d+ \[|[IWEF]\d{4} ))",  # srun --label
     # pdsh, clush
     rb"(?P<label>(?=[A-Za-z][A-Za-z-]{0,62}\d)[A-Za-z][A-Za-z0-9.-]{1,252}):"
     rb"(?= (?:\[|\d+:|\S+:\d+:\d+ \[))",
@@ -31,7 +34,7 @@ ITEMS = (
 )
 PREFIX = re.compile(rb"(?:\s*(?:" + b"|".join(ITEMS) + rb"))+ *")
 HOSTS = ("nccl_host", "ucx_host", "log_host", "label")
-RANKS = ("mpi_rank", "torch_rank", "task")
+RANKS = ("mpi_rank", "prte_rank", "torch_rank", "task")
 # Names before a colon that are devices or programs, and no hosts.
 NO_HOST = re.compile(r"(?:mlx\d|nvidia\d*|ib\d|eth\d|gpu\d|cuda\d|libfabric|rank\d|hfi\d|nvme)")
 

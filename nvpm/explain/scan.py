@@ -13,6 +13,7 @@ from .errors import errors
 from .lines import Source
 from .log_facts import LogFacts, has_facts
 from .model import FINE, FOLLOWS
+from .runs import STARTS, Runs
 from .table import INDEX, WORDS, Entry
 from .texts import pattern
 
@@ -89,8 +90,11 @@ class Hit:
         self.place, self.order, self.text = place, order, text
         self.count = 0
         self.sources: Set[Source] = set()
+        # The newest run in which the message stands. None: the kernel printed the message.
+        self.run: Optional[int] = None
 
-    def add(self, source: Source, text: str = "") -> None:
+    def add(self, source: Source, text: str = "", run: Optional[int] = None) -> None:
+        self.run = run
         repeated = REPEATED.search(text)
         self.count += int(repeated[1]) if repeated else 1
         if len(self.sources) < MOST_SOURCES:
@@ -100,18 +104,24 @@ class Hit:
 class Shape:
     """A shape stores what the first line with this shape has shown."""
 
-    __slots__ = ("entries", "facts", "ranked", "unknown")
+    __slots__ = ("entries", "facts", "ranked", "starts", "unknown")
 
     def __init__(
-        self, entries: Tuple[Entry, ...], facts: int, ranked: bool, unknown: Optional[Hit]
+        self,
+        entries: Tuple[Entry, ...],
+        facts: int,
+        ranked: bool,
+        starts: bool,
+        unknown: Optional[Hit],
     ) -> None:
-        self.entries, self.facts, self.ranked, self.unknown = entries, facts, ranked, unknown
+        self.entries, self.facts, self.ranked = entries, facts, ranked
+        self.starts, self.unknown = starts, unknown
 
     def matters(self) -> bool:
-        return bool(self.entries or self.facts or self.ranked or self.unknown)
+        return bool(self.entries or self.facts or self.ranked or self.starts or self.unknown)
 
 
-BORING = Shape((), 0, False, None)
+BORING = Shape((), 0, False, False, None)
 
 
 def parts(line: bytes) -> Iterable[bytes]:
@@ -148,6 +158,7 @@ class Scan:
         self.unknown: Dict[int, Hit] = {}
         self.sources: Set[Source] = set()
         self.lines = 0
+        self.runs = Runs()
         # The last line, if the next one has its value.
         self.asked = b""
 
@@ -180,7 +191,7 @@ class Scan:
                 if shape.facts and ASKED.search(message):
                     self.asked = message
                 if shape is not BORING:
-                    self.count(shape, (name, number), source, as_text(message))
+                    self.count(shape, (name, number), source, as_text(message), part)
 
     def shape_of(self, message: bytes) -> Shape:
         """Returns the shape of a message without prefixes, which the names of hosts do not
@@ -207,23 +218,29 @@ class Scan:
             unknown = self.unknown.setdefault(key, Hit(("", 0), self.lines, text))
         # The order of a set changes from run to run, and decides between equal causes of one line.
         ordered = tuple(sorted(dict.fromkeys(entries), key=lambda entry: entry.number))
-        return Shape(ordered, facts, bool(RANK.search(text)), unknown)
+        starts = bool(STARTS.search(text))
+        return Shape(ordered, facts, bool(RANK.search(text)), starts, unknown)
 
-    def count(self, shape: Shape, place: Tuple[str, int], source: Source, text: str) -> None:
-        """Counts a line whose shape matters."""
+    def count(
+        self, shape: Shape, place: Tuple[str, int], source: Source, text: str, line: bytes
+    ) -> None:
+        """Counts a line whose shape matters. TEXT is the message in LINE."""
+        if shape.starts:
+            self.runs.start()
         if shape.facts:
             shape.facts -= 1
             self.facts.read(text)
         if shape.ranked:
             self.note_rank(source, text)
         variants = self.known_variants(shape.entries, text) if shape.entries else []
+        run = self.runs.of_line(line) if variants else None
         for variant in variants:
             hit = self.hits.get(variant)
             if not hit:
                 if len(self.hits) >= MOST_HITS:
                     continue
                 hit = self.hits[variant] = Hit(place, self.lines, text)
-            hit.add(source, text)
+            hit.add(source, text, run)
         if shape.unknown:
             if not shape.unknown.count:
                 shape.unknown.place = place

@@ -96,8 +96,10 @@ class Text:
         kind = self.answer.kind()
         if kind == FOUND:
             yield from self.causes()
+            yield from self.besides()
         elif kind == PERHAPS:
             yield from self.perhaps()
+            yield from self.besides()
         elif kind == FOLLOWING:
             yield from self.follows()
         elif kind == UNKNOWN:
@@ -211,6 +213,20 @@ class Text:
             yield self.message(one.variant, one.hit)
         for text in dict.fromkeys(one.variant.entry.message.do for one in shown):
             yield from self.sentence(f"To do: {plain(text)}.")
+
+    def besides(self) -> Iterator[str]:
+        """Yields where lines stand that look like errors, and that no cause explains."""
+        hits = self.answer.unknown()
+        if hits:
+            kinds = counted(len(hits), "other kind")
+            yield from self.sentence(
+                f"{kinds} of line looks like an error, and nvpm does not know it "
+                f"({self.place(hits[0])})."
+                if len(hits) == 1
+                else f"{kinds} of line look like errors, and nvpm does not know them (from "
+                f"{self.place(hits[0])} on).",
+                1,
+            )
 
     def unknown(self) -> Iterator[str]:
         hits = self.answer.unknown()

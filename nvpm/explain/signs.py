@@ -110,7 +110,7 @@ SIGNS = (
         "many_nodes",
         "the job has several nodes",
         r"\b(?:nnodes|nNodes|NNODES|n_nodes)[ =:]+(?:[2-9]|\d{2,})\b",
-        r"via NET/|-?-hosts? \S+,\S+|-H \S+,\S+|\bsrun\b.* (?:-N ?|--nodes[ =])[2-9]",
+        r"via NET/|-?-hosts? \S+,\S+|-H \S+,\S+|\bsrun\b.{0,99} (?:-N ?|--nodes[ =])[2-9]",
     ),
     sign(
         "gid_zero",

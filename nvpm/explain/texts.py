@@ -18,6 +18,8 @@ MATCHED = {
     "<n>": r"(?<![0-9A-Za-z])-?(?:0x)?[0-9a-fA-F]+(?![0-9A-Za-z])",
     "<w>": r"[^\s,;'\"()]+",
 }
+# A word in brackets contains none, so that the search does not come back to each of many brackets.
+IN_BRACKETS = r"[^\s,;'\"()\[\]]+"
 WORD = re.compile("[A-Za-z_]+")
 # A literal part of this length after <*> occurs only once in an honest line. So the search takes
 # the nearest one, and does not come back to it: else a line that repeats such parts would cost the
@@ -51,7 +53,8 @@ def pattern(text: str) -> Pattern[str]:
             parts.append(re.escape(literal))
         placeholder = found.group()
         choice = "|".join(map(re.escape, placeholder[1:-1].split("|")))
-        parts.append(MATCHED.get(placeholder) or f"(?:{choice})")
+        in_brackets = placeholder == "<w>" and literal.endswith("[")
+        parts.append(IN_BRACKETS if in_brackets else MATCHED.get(placeholder) or f"(?:{choice})")
         last = found.end()
     return re.compile("".join([*parts, re.escape(text[last:])]))
 

@@ -19,12 +19,12 @@ from explained import line_of
 from logged import Log, logs, wrong
 
 from nvpm.explain import archives, as_json, here, inputs, long_lines, main, show, texts, texts_of
-from nvpm.explain.answer import Answer
+from nvpm.explain.answer import CODES, Answer
 from nvpm.explain.conditions import holds_in_log
 from nvpm.explain.judge import judged
 from nvpm.explain.model import FOLLOWS
 from nvpm.explain.scan import MOST_SHAPES, Scan, Shape, Variant
-from nvpm.explain.table import CAUSES, ENTRIES, Entry
+from nvpm.explain.table import CAUSES, ENTRIES, NAMES, Entry
 from nvpm.facts.fact import BAD, GOOD, Fact
 from nvpm.read.machine import Machine
 
@@ -596,6 +596,87 @@ def test_long_lines(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 lines" in capsys.readouterr().out
     with log.open("rb") as file:
         assert max(map(len, long_lines.lines(file.readline))) <= long_lines.LONGEST
+
+
+# ---- runs ----
+
+MODIFY_QP = (
+    "alpha1:9:9 [0] misc/ibvwrap.cc:262 NCCL WARN Call to ibv_modify_qp failed with error Network "
+    "is unreachable"
+)
+TRIES = [
+    # Days lie between two tries.
+    f"2026-11-20 10:00:00 {MEMLOCK}\n2026-11-26 16:00:00 {MODIFY_QP}",
+    # Someone ran the program again.
+    f"$ mpirun -np 2 ./all_reduce_perf\n{MEMLOCK}\n$ mpirun -np 2 ./all_reduce_perf\n{MODIFY_QP}",
+]
+
+
+def causes_of(text: str) -> list[str]:
+    return [NAMES[one.cause] for one in answered(text.encode()).verdict.causes]
+
+
+@pytest.mark.parametrize("text", TRIES)
+def test_newest_run_comes_first(text: str) -> None:
+    assert causes_of(text)[:2] == ["rails", "memlock"]
+    old, new = text.replace(MEMLOCK, "x"), text.replace(MODIFY_QP, "x")
+    assert causes_of(old)[0] == "rails" and causes_of(new) == ["memlock"]
+
+
+def test_one_run() -> None:
+    """The time between two lines of one run, and the command line before it, begin no new run."""
+    for text in (
+        f"2026-11-20 10:00:00 {MEMLOCK}\n2026-11-20 12:00:00 {MODIFY_QP}",
+        f"$ mpirun -np 2 ./all_reduce_perf\n{MEMLOCK}\n{MODIFY_QP}",
+    ):
+        assert causes_of(text)[0] == "memlock"
+
+
+def test_boot_belongs_to_each_run() -> None:
+    """A module that could not be loaded days before explains the failure of today."""
+    line = (
+        "2026-11-20T03:04:05+00:00 alpha1 kernel: nv_peer_mem: Unknown symbol nvidia_p2p_get_pages"
+    )
+    reg = MODIFY_QP.replace("ibv_modify_qp", "ibv_reg_mr").replace(
+        "Network is unreachable", "Bad address"
+    )
+    causes = causes_of(f"{line} (err -2)\n2026-11-26 16:00:00 {reg}")
+    assert causes[0] not in ("no_client", "vmm") and "no_client" in causes
+
+
+# ---- unknown lines ----
+
+STRANGE = "transport/net.cc:1 NCCL WARN Something new that nobody knows failed"
+FINE_LINE = "NCCL INFO DMA-BUF is available on GPU device 0"
+FOLLOWS_LINE = "alpha1:9:9 [0] NCCL INFO Connected all rings, use ring PXN 0 GDR 0"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        STRANGE,
+        "[  1.2] NVRM: Xid (PCI:0000:cb:00): 31, pid=7, name=python, Ch 00000008, MMU Fault",
+        "mlx5_ib: Unknown symbol ib_umem_dmabuf_get_pinned (err -2)",
+        "ib_core: exports duplicate symbol ib_register_client (owned by kernel)",
+        "efa 0000:4f:00.0: something of efa failed with error -22",
+        "UCX  ERROR   something new",
+        "Open MPI failed to open an OpenFabrics device of a new kind.",
+        "libfabric:4711:1773800000:efa:mr:efa_mr_new():1:<warn> something new failed",
+    ],
+)
+def test_no_error_of_the_topic_is_nothing(line: str) -> None:
+    """An error of the topic that the table does not know is shown, whatever else matched."""
+    for others in ([], [FINE_LINE], [FOLLOWS_LINE]):
+        answer = answered("\n".join([*others, line]).encode())
+        text = " ".join(shown(answer))
+        assert CODES[answer.kind()] != 0, text
+        assert "nothing is wrong" not in text and "not in this log" not in text
+
+
+def test_unknown_lines_beside_a_cause() -> None:
+    text = " ".join(shown(answered(f"{MEMLOCK}\n{STRANGE}".encode())))
+    assert "nvpm does not know it (line 2)." in text
+    assert "nvpm does not know" not in " ".join(shown(answered(MEMLOCK.encode())))
 
 
 # ---- output ----
