@@ -6,18 +6,18 @@ from ..facts.advice import Advice
 from ..read.machine import Machine
 from .answer import plain
 from .judge import judged
-from .model import POSSIBLE
 from .scan import Scan
 from .wording import sentence
 
 
 def advice(machine: Machine, module: str, text: str) -> str:
     """Returns the cause and what to do. TEXT is the text that modprobe and the kernel have printed
-    about MODULE. Returns an empty string if the text shows no cause."""
+    about MODULE. Returns an empty string if the text shows no cause. A possible cause counts, because
+    the service knows that MODULE could not be loaded."""
     scan = Scan()
     scan.read("", [line.encode("utf-8", "replace") for line in text.splitlines()])
     found = next(iter(judged(scan).causes), None)
-    if found is None or found.sure() == POSSIBLE:
+    if found is None:
         return ""
     proof = found.best()
     here = Advice(machine, module, text).filled(proof.here())

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Finds texts of which each match of a pattern contains one. A search for such texts is much faster
-than the pattern, and most lines of a log contain none of them."""
+"""Finds the texts that a pattern needs: a line without all of them cannot match. A search for a
+text is faster than a pattern, and most lines of a log have none of the texts."""
 
 import importlib
 import sys
 from typing import Any, List, Optional, Pattern, Tuple
 
-# Python's own parser of patterns, which has moved.
+# The parser of the module re.
 parser = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
 # A shorter text occurs in too many lines.
 SHORTEST = 2
@@ -14,8 +14,8 @@ Texts = Tuple[str, ...]
 
 
 def texts(pattern: Pattern[str]) -> Texts:
-    """Returns texts in small letters, of which each line that the pattern matches contains one.
-    Returns nothing if there are no such texts."""
+    """Returns the needed texts of a pattern in small letters, or nothing. A line matches only if it
+    contains one of them."""
     return needed_by(parser.parse(pattern.pattern)) or ()
 
 
@@ -25,7 +25,7 @@ def worth(found: Texts) -> Tuple[int, int]:
 
 
 def needed_by(sequence: Any) -> Optional[Texts]:
-    """Returns the best choice of texts that a sequence of items needs."""
+    """Returns the needed texts of a sequence of items."""
     choices: List[Texts] = []
     run = ""
     for operator, value in [*sequence, ("END", None)]:

@@ -487,6 +487,7 @@ PROVEN: Dict[str, Tuple[int, ...]] = {
     "NVIDIA probe routine was not called for": (0,),
     "API mismatch: the client": (0,),
     "NVRM: ignoring the legacy GPU": (0,),
+    "supported through the NVIDIA <*> Legacy drivers": (0,),
     "This PCI I/O region assigned to your NVIDIA device is invalid": (0,),
     "No address space to allocate resized BAR1": (0,),
     "fallen off the bus": (0,),

@@ -28,7 +28,7 @@ MOST_UNKNOWN = 64
 LONGEST_VALUE = 200
 # Equal lines are looked up instead of being read again.
 MOST_EQUAL = 4096
-# Of a longer line, this number of bytes at its beginning and at its end count.
+# A longer line is read at its beginning and at its end, this number of bytes each.
 LONGEST = 4096
 # Facts are read from this number of lines with the same shape.
 FACTS_OF_A_SHAPE = 16
@@ -53,8 +53,7 @@ NOT_BAD = re.compile(
     r"=(?:WARN|ERROR|FATAL)\b|\b0 (?:failed|failures?|errors?)\b"
     r"|\b(?:failed|[Ff]ailures?|[Ee]rrors?)[=: ]+0\b(?!x)"
 )
-# Words of lines that can be about GPUDirect RDMA: of programs, of drivers of NICs, of the RDMA core
-# and of NVIDIA's driver.
+# Lines about GPUDirect RDMA have these words: names of programs, of drivers and of their devices.
 TOPIC = re.compile(
     r"ibv_|mlx[45]|NET/|[Rr][Dd][Mm][Aa]|nvidia|NVRM|peer_?mem|gdr|GDR|\bUCX\b|uct_|ucp_|nvshmem"
     r"|NVSHMEM|NCCL WARN|libfabric|\bfi_|\b(?:EFA|efa)\b|NIXL|nixl|Mooncake|GPUDirect"
@@ -125,9 +124,8 @@ BORING = Shape((), 0, False, False, None)
 
 
 def parts(line: bytes) -> Iterable[bytes]:
-    """Returns the parts of a line that are lines of their own: the states of a progress bar, which
-    end with a carriage return, and the lines of a string in JSON, which end with a backslash and a
-    letter. A long part counts as its beginning and its end."""
+    """Divides a line. A progress bar ends its states with carriage returns, and a string in JSON
+    ends its lines with a backslash and a letter. A long part becomes its beginning and its end."""
     line = line.rstrip()
     if len(line) <= LONGEST and b"\r" not in line and b"\\n" not in line:
         return (line,)

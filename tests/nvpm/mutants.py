@@ -104,8 +104,8 @@ MUTANTS = [
     (
         f"{PROGRAMS}[a device that asks the RDMA core, beside one that never does]",
         "preload.py",
-        "if any(found == [DMA_BUF]",
-        "if all(found == [DMA_BUF]",
+        "if any(pair == [DMA_BUF]",
+        "if all(pair == [DMA_BUF]",
     ),
     (
         f"{PROGRAMS}[both ways: most programs take dma-buf first]",
@@ -301,10 +301,59 @@ MUTANTS = [
         "chosen = special if explained else",
         "chosen = special if not explained else",
     ),
+    # A row says what its author believes, and a log proves it.
+    (
+        "test_proofs.py::test_each_sure_case_is_proven",
+        "explain/table.py",
+        "case if place in places else case._replace(sure=POSSIBLE)",
+        "case",
+    ),
+    (
+        "test_proofs.py::test_no_sure_answer_is_disputed",
+        "explain/judge.py",
+        "won = won or sure",
+        "won = won",
+    ),
+    (
+        "test_explain_logs.py::test_line_behind_a_progress_bar",
+        "explain/long_lines.py",
+        'rb"\\r|',
+        'rb"',
+    ),
+    (
+        "test_explain_logs.py::test_end_of_a_long_line",
+        "explain/scan.py",
+        "(part[:LONGEST], part[-LONGEST:])",
+        "(part[:LONGEST],)",
+    ),
+    (
+        "test_explain_logs.py::test_newest_run_comes_first",
+        "explain/judge.py",
+        "run < newest for run in every",
+        "run <= newest for run in every",
+    ),
+    (
+        "test_explain_logs.py::test_boot_belongs_to_each_run",
+        "explain/judge.py",
+        "all(run is not None and run < newest",
+        "all((run or 0) < newest",
+    ),
+    (
+        "test_explain_logs.py::test_no_error_of_the_topic_is_nothing",
+        "explain/answer.py",
+        "if self.unknown():",
+        "if self.unknown() and not self.verdict.follows:",
+    ),
+    (
+        "test_signs.py::test_no_match_is_missed",
+        "explain/needed.py",
+        "if all(found):",
+        "if any(found):",
+    ),
     (
         "test_explain_logs.py::test_memory_is_constant",
         "explain/scan.py",
-        "if len(shapes) < MOST_SHAPES:",
+        "if len(self.shapes) < MOST_SHAPES:",
         "if True:",
     ),
     (
@@ -405,19 +454,19 @@ MUTANTS = [
     ),
     (
         "test_limits.py::test_header_of_an_archive",
-        "explain/inputs.py",
+        "explain/archives.py",
         "    tarfile.GNUTYPE_LONGLINK,\n",
         "",
     ),
     (
         "test_limits.py::test_xz",
-        "explain/inputs.py",
-        "memlimit=XZ_MEMORY",
+        "explain/compressed.py",
+        "memlimit=self.memory",
         "memlimit=1 << 40",
     ),
     (
         "test_limits.py::test_many_members",
-        "explain/inputs.py",
+        "explain/archives.py",
         "archive.members = []",
         "archive.offset += 0",
     ),
@@ -748,8 +797,8 @@ MUTANTS = [
     (
         f"{JUDGED}[a module that make has installed has no service]",
         "read/modules_load.py",
-        "if name in names:",
-        "if file in names:",
+        "if name in names or machine",
+        "if file in names or machine",
     ),
     (
         f"{JUDGED}[EFA with the proprietary driver, on kernels before and after the change, and on "

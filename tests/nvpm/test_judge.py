@@ -98,7 +98,7 @@ def test_largest_numbers() -> None:
     fewer of them."""
     facts = LogFacts()
     for line in ("nnodes=2", "nnodes=4", "nnodes=3", "nranks 8", "nranks 16", "nranks 2"):
-        facts.read(line, set())
+        facts.read(line)
     assert (facts.nodes, facts.ranks) == (4, 16)
     few = {Source("a", "", "0"), Source("b", "", "1")}
     many = {Source(f"n{at}", "", str(at)) for at in range(20)}
