@@ -220,7 +220,7 @@ SECTION = Section(
                 ),
                 Case(c.IMAGE_DEFECT, (), ("line:nv-<w>.c",)),
             ),
-            note="this gdrcopy, or another module, is too old for the kernel, or its test for the "
+            note="the module that the line names is too old for the kernel, or its test for the "
             "kernel went wrong",
             do="A newer version of the module: gdrcopy 2.4.4 or later, and from source for "
             "kernels 6.17 and later",
