@@ -537,7 +537,7 @@ KEY_QUEUE = Cause(
     "the NIC's own queue for memory keys (UMR) failed, by which its driver registers memory and "
     "takes it back: a registration fails, or a revocation is lost, and the NIC may still reach "
     "memory that has been freed",
-    "Stop the jobs that use this NIC and reboot the node ([defects.md](defects.md), B10). If it "
+    "Stop the jobs that use this NIC and reboot the node (`docs/defects.md`, B10). If it "
     "comes back: the first `mlx5` line above it, and newer firmware and driver",
     "RDMA devices: `port`",
     name="queue for memory keys",
