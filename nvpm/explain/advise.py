@@ -12,8 +12,8 @@ from .wording import sentence
 
 def advice(machine: Machine, module: str, text: str) -> str:
     """Returns the cause and what to do. TEXT is the text that modprobe and the kernel have printed
-    about MODULE. Returns an empty string if the text shows no cause. A possible cause counts, because
-    the service knows that MODULE could not be loaded."""
+    about MODULE. Returns an empty string if the text shows no cause. A possible cause counts,
+    because the service knows that MODULE could not be loaded."""
     scan = Scan()
     scan.read("", [line.encode("utf-8", "replace") for line in text.splitlines()])
     found = next(iter(judged(scan).causes), None)

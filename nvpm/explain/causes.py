@@ -265,6 +265,22 @@ NO_INTERFACE = Cause(
     "`ip address` in the container; `NCCL_SOCKET_IFNAME` with the name of an interface that is up",
     name="no interface",
 )
+BOOTSTRAP = Cause(
+    "the first connection of the processes, which goes by TCP, does not reach the other host: "
+    "another interface was taken (lo, docker0, veth), or a firewall or the route is in the way. "
+    "GPUDirect RDMA has no part in it",
+    "`NCCL_SOCKET_IFNAME` with an interface that reaches the other hosts (or without those that do "
+    "not: `^docker0,lo`); a ping from host to host by that address; a firewall has to let all "
+    "ports through between the nodes",
+    name="first connection",
+)
+TOPOLOGY_FILE = Cause(
+    "the file that describes the machine to NCCL (`NCCL_TOPO_FILE`, or the one that aws-ofi-nccl "
+    "brings) lacks something that NCCL needs, or does not fit the GPUs of this job",
+    "Unset `NCCL_TOPO_FILE` (it may stand in `/etc/nccl.conf` or `~/.nccl.conf`); a newer "
+    "aws-ofi-nccl (1.13.2 or later writes the description itself) and a newer NCCL",
+    name="topology file",
+)
 NO_DEVICE = Cause(
     "the process sees no RDMA device: the container lacks `/dev/infiniband`, the name is wrong "
     "or excluded, the NIC's driver is not loaded, or rdma-core lacks the NIC's library",
@@ -378,6 +394,13 @@ EFA_VERSIONS = Cause(
     "The newest EFA installer, on the host and in the image, with its own libfabric and "
     "aws-ofi-nccl",
     name="EFA versions",
+)
+EFA_OTHER_CORE = Cause(
+    "the EFA driver cannot register its device, because the loaded RDMA core is OFED's, and not "
+    "the one that it was built for",
+    "On a node with EFA remove OFED, and let the EFA installer build its driver for the kernel's "
+    "own RDMA core; or build the EFA driver with OFED's headers, if OFED has to stay",
+    name="EFA over another core",
 )
 SECURITY_GROUP = Cause(
     "the security group of the EC2 instances does not let EFA through: it has to allow all traffic "
@@ -510,6 +533,15 @@ NIC_LOST = Cause(
     "RDMA devices: `port`",
     name="NIC lost",
 )
+KEY_QUEUE = Cause(
+    "the NIC's own queue for memory keys (UMR) failed, by which its driver registers memory and "
+    "takes it back: a registration fails, or a revocation is lost, and the NIC may still reach "
+    "memory that has been freed",
+    "Stop the jobs that use this NIC and reboot the node (`docs/defects.md`, B10). If it "
+    "comes back: the first `mlx5` line above it, and newer firmware and driver",
+    "RDMA devices: `port`",
+    name="queue for memory keys",
+)
 OFED_REPLACED = Cause(
     "the module does not fit the loaded RDMA core: OFED was installed or replaced after the module "
     "had been built",
@@ -589,6 +621,21 @@ GPU_LOST = Cause(
     "The `NVRM: Xid` lines; power off, reseat; the vendor's diagnosis",
     "GPUs: `driver`",
     name="GPU lost",
+)
+GPU_FAULT = Cause(
+    "the GPU reports an error of its memory or of its links to other GPUs (NVLink); peer memory "
+    "has no part in it",
+    "`nvidia-smi -q -d ECC,ROW_REMAPPER`, `nvidia-smi nvlink -e` and the log of the Fabric "
+    "Manager; reset the GPUs or reboot; if it comes back, the vendor's diagnosis",
+    name="GPU fault",
+)
+GPU_PROGRAM = Cause(
+    "a program's own code on the GPU failed: a wrong address, an illegal instruction, or code that "
+    "does not end. Peer memory has no part in it",
+    "The program that the line names (`pid=`, `name=`): its log at this time, "
+    "`compute-sanitizer`, or another version of it. If different programs fail on one GPU only, "
+    "test that GPU",
+    name="program on the GPU",
 )
 BAR_SPACE = Cause(
     "the firmware gave the GPU too little address space for its BAR1",

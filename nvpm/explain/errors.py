@@ -30,6 +30,7 @@ ERRORS = {
     "EADDRNOTAVAIL": (99, "Cannot assign requested address"),
     "ENETDOWN": (100, "Network is down"),
     "ENETUNREACH": (101, "Network is unreachable"),
+    "ECONNABORTED": (103, "Software caused connection abort"),
     "ETIMEDOUT": (110, "Connection timed out"),
     "ECONNREFUSED": (111, "Connection refused"),
     "EHOSTUNREACH": (113, "No route to host"),

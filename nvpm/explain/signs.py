@@ -167,6 +167,26 @@ SIGNS = (
         r"(?<![0-9a-z])0x[89a-f][0-9a-f]{11}(?![0-9a-f])",
     ),
     sign(
+        "gpu_xid",
+        "the GPU reported an error (Xid)",
+        r"NVRM: Xid \(",
+    ),
+    sign(
+        "umr_failed",
+        "the NIC's own queue for memory keys failed",
+        r"reg umr failed|UMR post send failed|couldn't recover UMR",
+    ),
+    sign(
+        "loopback",
+        "the first connection goes by the loopback interface",
+        r"Using (?:interface )?(?:\[0\])?lo:127\.",
+    ),
+    sign(
+        "ofed_core",
+        "the RDMA core is OFED's",
+        r"/ofa_kernel/\S*drivers/infiniband|\bmlx_compat\b|\bib_core\(O",
+    ),
+    sign(
         "gdr_mapping",
         "the program maps GPU memory for the CPU",
         r"\bgdr_m?map\b",

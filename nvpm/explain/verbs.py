@@ -12,6 +12,12 @@ ERDMA = (
     "Register pieces of less than 64 GiB, and more of them (Mooncake: several segments, or a "
     "smaller `--mem-fraction-static`)"
 )
+# A pod sees the node's devices, and can open those that it was given.
+OTHER_PODS = (
+    "Name the device that opens (`ibv_devinfo` shows it): `UCX_NET_DEVICES=mlx5_2:1`, "
+    "`NCCL_IB_HCA==mlx5_2`, `--mca btl_openib_if_include mlx5_2`; `rdma system set netns "
+    "exclusive` on the node hides the others"
+)
 # A pointer to GPU memory was registered.
 REG_MR = (
     Case(c.AMD, ("errno=EFAULT,EINVAL,EOPNOTSUPP", "amd")),
@@ -24,6 +30,16 @@ REG_MR = (
     Case(c.VMM, ("errno=EFAULT",), sure=POSSIBLE),
     Case(c.EFA_PEER, ("errno=EFAULT", "efa"), ("mlx5_nic", "infiniband"), FITS),
     Case(c.KERNEL_CMA, ("errno=ENOMEM", "gb10", "kernel>=7.0")),
+    Case(
+        c.KERNEL_CMA,
+        ("errno=ENOMEM", "memlock_unlimited", "kernel=7.0"),
+        ("gb10",),
+        FITS,
+        says="kernel 7.0 can give memory for registrations to another part of the kernel (CMA and "
+        "KHO); limits and BAR1 have no part in it",
+        do="`kho=off` on the kernel's command line, or the kernel of before (6.17). `grep Cma "
+        "/proc/meminfo`: more free than in total confirms it",
+    ),
     Case(c.MEMLOCK, ("errno=ENOMEM", "memlock_limited")),
     Case(c.BAR1, ("errno=ENOMEM", "memlock_unlimited"), sure=FITS),
     Case(c.BAR1, ("errno=ENOMEM", "var:NCCL_BUFFSIZE"), sure=FITS),

@@ -89,7 +89,7 @@ def wrong(log: Log, answer: Answer) -> str:
             fits = causes[:1] == [word] or not causes or answer.kind() == "perhaps"
         else:
             # A cause beside another one that is as likely is no answer, unless the log says so.
-            alone = bool(rest) or len(answer.verdict.equals()) == 1
+            alone = bool(rest) or (bool(causes) and len(answer.verdict.equals()) == 1)
             fits = causes[:1] == [word] and alone and rest in ("", sureness(answer))
         if not fits:
             return f"=> {one}\nanswer: {causes}\n{text}"

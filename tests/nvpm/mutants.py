@@ -700,6 +700,24 @@ MUTANTS = [
         "min(len(texts) - 1, MOST_MORE)",
         "min(len(texts), MOST_MORE)",
     ),
+    (
+        "test_explain_logs.py::test_log[threads: control: the graphics of a laptop]",
+        "explain/messages/mlx5.py",
+        'unless=("line:device [00:02.0]",)',
+        "unless=()",
+    ),
+    (
+        "test_explain_logs.py::test_log[threads: DGX Spark: kernel 7.0 by uname -r, and no limit]",
+        "explain/verbs.py",
+        '"memlock_unlimited", "kernel=7.0"',
+        '"memlock_limited", "kernel=7.0"',
+    ),
+    (
+        "test_explain_logs.py::test_log[threads: Horovod: the loopback interface is taken]",
+        "explain/signs.py",
+        r"lo:127\.",
+        r"lo:10\.",
+    ),
     ("test_judge.py::test_older_logs", "explain/main.py", "max(written)", "min(written)"),
     (
         "test_judge.py::test_line_of_a_cause",

@@ -4,6 +4,18 @@
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
 
+OFED_TOO_OLD = (
+    Case(
+        c.IMAGE_DEFECT,
+        says="this OFED is too old for the kernel: it does not compile",
+        do="A newer OFED (DOCA-OFED) that names this kernel among those that it supports, or one "
+        "of these kernels; `LC_ALL=C` makes the log readable for others",
+    ),
+)
+# The word of compilers for an error, in the languages of public logs.
+ERROR = "<error|错误|Fehler|erreur>"
+TRANSLATED = "<错误|Fehler|erreur>"
+
 SECTION = Section(
     "dkms, the compiler, and the packages of nv_peer_mem 1.x",
     "",
@@ -198,9 +210,17 @@ SECTION = Section(
         ),
         Message(
             "<redefinition of|assignment of read-only member> <*>vm_flags",
-            "NVIDIA/gdrcopy: src/gdrdrv/gdrdrv.c; gdrcopy#309, #312, #335",
-            (Case(c.IMAGE_DEFECT),),
-            note="this gdrcopy, or another module, is too old for the kernel, or its test for the "
+            "NVIDIA/gdrcopy: src/gdrdrv/gdrdrv.c; gdrcopy#309, #312, #335, nvidia-all#153",
+            (
+                Case(
+                    c.IMAGE_DEFECT,
+                    ("line:nv-<w>.c",),
+                    says="this NVIDIA driver is too old for the kernel",
+                    do="A newer NVIDIA driver, or a kernel before 6.3",
+                ),
+                Case(c.IMAGE_DEFECT, (), ("line:nv-<w>.c",)),
+            ),
+            note="the module that the line names is too old for the kernel, or its test for the "
             "kernel went wrong",
             do="A newer version of the module: gdrcopy 2.4.4 or later, and from source for "
             "kernels 6.17 and later",
@@ -345,6 +365,50 @@ SECTION = Section(
             (Case(c.NO_HEADERS),),
             note="the kernel's sources are not configured or not built",
             sure=FITS,
+        ),
+        Message(
+            f"mellanox/mlx5/<w>:<n>:<n>: {ERROR}",
+            "Mellanox' OFED: drivers/net/ethernet/mellanox/mlx5",
+            OFED_TOO_OLD,
+            note="the kernel has changed since this OFED was made",
+            sure=FITS,
+        ),
+        Message(
+            f"drivers/infiniband/<w>:<n>:<n>: {ERROR}",
+            "Mellanox' OFED: drivers/infiniband",
+            OFED_TOO_OLD,
+            note="the kernel has changed since this OFED was made",
+            sure=FITS,
+        ),
+        Message(
+            "efa_nv_peermem.o: error: objtool:",
+            "amzn/amzn-drivers: kernel/linux/efa_nv_peermem; amzn-drivers#357",
+            (Case(c.IMAGE_DEFECT),),
+            note="this efa_nv_peermem is too old for the kernel",
+            do="The newest EFA installer; or dma-buf, which needs no efa_nv_peermem: the open "
+            "NVIDIA driver",
+            sure=FITS,
+        ),
+        Message(
+            f"/nvidia/<w>:<n>:<n>: {TRANSLATED}",
+            "gcc, translated; NVIDIA/open-gpu-kernel-modules: kernel-open",
+            (
+                Case(
+                    c.IMAGE_DEFECT,
+                    says="a module of NVIDIA's driver does not build for this kernel",
+                    do="A newer NVIDIA driver, or an older kernel; `LC_ALL=C` makes the log "
+                    "readable for others",
+                ),
+            ),
+            note="the compiler speaks another language than English",
+            sure=FITS,
+        ),
+        Message(
+            f"nv_peer_mem.c:<n>:<n>: {TRANSLATED}",
+            "gcc, translated; Mellanox/nv_peer_memory: nv_peer_mem.c",
+            (Case(c.OLD_NV_PEER_MEM),),
+            note="the compiler speaks another language than English: build again with `LC_ALL=C`",
+            sure=POSSIBLE,
         ),
     ),
 )

@@ -2,7 +2,7 @@
 """Rows about messages that the NVIDIA driver and its programs print."""
 
 from .. import causes as c
-from ..model import FITS, FOLLOWS, Case, Message, Section
+from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
 
 SECTION = Section(
     "NVIDIA's driver in the kernel's log",
@@ -185,6 +185,64 @@ SECTION = Section(
             "dma-buf attach failed: topology",
             "NVIDIA/open-gpu-kernel-modules: kernel-open/nvidia/nv-dmabuf.c; aicr#2439",
             (Case(c.PAIR),),
+        ),
+        Message(
+            "NVRM: Xid (<*>): <13|31|43|109>,",
+            "NVIDIA/open-gpu-kernel-modules: src/common/sdk/nvidia/inc/nverror.h; gpud#46, "
+            "flashinfer#3869",
+            (Case(c.GPU_PROGRAM),),
+            note="13: an exception of the program's code. 31: an address that the program has not "
+            "mapped. 43: the program's channel was stopped. 109: its code does not yield the GPU",
+            sure=FITS,
+        ),
+        Message(
+            "NVRM: Xid (<*>): 45,",
+            "NVIDIA/open-gpu-kernel-modules: src/common/sdk/nvidia/inc/nverror.h; "
+            "open-gpu-kernel-modules#1150",
+            note="the driver ends the channels of a program, because the program was killed or "
+            "another Xid came first",
+            do="Look for the first Xid before it, on each GPU",
+            kind=FOLLOWS,
+        ),
+        Message(
+            "NVRM: Xid (<*>): <62|154>,",
+            "NVIDIA/open-gpu-kernel-modules: src/common/sdk/nvidia/inc/nverror.h; gigahorse#301",
+            (Case(c.GPU_LOST),),
+            note="62: a processor of the GPU has stopped. 154: the driver asks for a reset of the "
+            "GPU or a reboot, because of the Xid before it",
+            sure=POSSIBLE,
+        ),
+        Message(
+            "NVRM: Xid (<*>): <74|121|137|146>,",
+            "NVIDIA/open-gpu-kernel-modules: src/common/sdk/nvidia/inc/nverror.h; nccl#2241",
+            (Case(c.GPU_FAULT),),
+            note="errors of NVLink, and of the link between GPU and processor of Grace machines "
+            "(121)",
+            sure=FITS,
+        ),
+        Message(
+            "NVRM: Xid (<*>): <144|145|147|148|149|150>,",
+            "NVIDIA/open-gpu-kernel-modules: src/common/sdk/nvidia/inc/nverror.h; "
+            "open-gpu-kernel-modules#1150, #1355",
+            (Case(c.GPU_FAULT),),
+            note="errors of NVLink; the line names the link",
+            sure=FITS,
+        ),
+        Message(
+            "NVRM: Xid (<*>): <92|94>,",
+            "NVIDIA/open-gpu-kernel-modules: src/common/sdk/nvidia/inc/nverror.h; support#244",
+            (Case(c.GPU_FAULT),),
+            note="92: many errors of memory were corrected. 94: an error of memory ended one "
+            "program only",
+            sure=FITS,
+        ),
+        Message(
+            "NVRM: Xid (<*>): <63|93>,",
+            "NVIDIA/open-gpu-kernel-modules: src/common/sdk/nvidia/inc/nverror.h",
+            note="63: the GPU takes a bad piece of its memory out of use at its next reset. 93: "
+            "its own storage is written too often",
+            do="Reset the GPU when no job runs",
+            kind=FINE,
         ),
     ),
 )

@@ -183,5 +183,34 @@ SECTION = Section(
             do="A newer version of the storage driver and of nvidia-fs",
             sure=FITS,
         ),
+        Message(
+            "<mlx5_ib|mlx5_core|ib_core|ib_uverbs|rdma_cm|ib_cm>: Unknown symbol",
+            "torvalds/linux: kernel/module/main.c",
+            (Case(c.MIXED_OFED),),
+            note="the NIC's driver is of one stack, and the module below it of another",
+            sure=FITS,
+        ),
+        Message(
+            "<mlx5_ib|mlx5_core|ib_core|ib_uverbs|rdma_cm|ib_cm>: exports duplicate symbol",
+            "torvalds/linux: kernel/module/main.c",
+            (Case(c.MIXED_OFED),),
+            note="a part of the other stack is loaded or built into the kernel; the line names it",
+            sure=FITS,
+        ),
+        Message(
+            "<ksmbd|nvme_rdma|nvmet_rdma|rpcrdma|ib_iser>: disagrees about version of symbol",
+            "torvalds/linux: kernel/module/version.c; ksmbd#574",
+            (
+                Case(
+                    c.MIXED_OFED,
+                    says="this module was built for the kernel's RDMA core, and the loaded one is "
+                    "OFED's. GPUDirect RDMA works without this module",
+                    do="OFED's version of this module, if it has one (`mlnxofedinstall "
+                    "--with-nvmf`, `--with-nfsrdma`), or build it with OFED's headers and "
+                    "`Module.symvers`; or do without OFED",
+                ),
+            ),
+            sure=FITS,
+        ),
     ),
 )

@@ -24,6 +24,11 @@ EFA_REG = (
     ),
     Case(c.NO_HMEM, ("errno=EOPNOTSUPP", "infiniband"), sure=FITS),
 )
+# The EFA driver got no device.
+NO_EFA = (
+    Case(c.EFA_OTHER_CORE, ("ofed_core",), sure=FITS),
+    Case(c.EFA_VERSIONS, (), ("ofed_core",), POSSIBLE),
+)
 # gdrcopy pinned GPU memory.
 GDR_PIN = (
     Case(c.GEFORCE, ("geforce",)),
@@ -458,6 +463,18 @@ SECTION = Section(
             do="An instance type with EFA, with an EFA interface in its launch template; "
             "`fi_info -p efa`, `modprobe efa`",
             sure=FITS,
+        ),
+        Message(
+            "efa<*>Failed to register ib device",
+            "amzn/amzn-drivers: kernel/linux/efa/src/efa_main.c; amzn-drivers#308",
+            NO_EFA,
+            note="the EFA driver in the kernel's log",
+        ),
+        Message(
+            "efa: probe of <w> failed with error <n>",
+            "torvalds/linux: drivers/base/dd.c; amzn-drivers#308",
+            NO_EFA,
+            note="the EFA driver in the kernel's log",
         ),
     ),
 )

@@ -3,7 +3,7 @@
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
-from ..verbs import ERDMA, REG_MR, REM_ACCESS
+from ..verbs import ERDMA, OTHER_PODS, REG_MR, REM_ACCESS
 
 # A refused access of any device: only a line that names a NIC or a GPU matters here.
 REFUSED = (
@@ -65,9 +65,9 @@ SECTION = Section(
         Message(
             "WC error: 4, Message:",
             "knneth/mlnx-ofa_kernel: drivers/infiniband/hw/mlx5/cq.c",
-            (Case(c.ACS),),
-            note="the queue is the kernel's own (IPoIB, NFS, NVMe). Queues of programs do not "
-            "print this line",
+            (Case(c.KEY_QUEUE, ("umr_failed",), sure=FITS), Case(c.ACS, (), ("umr_failed",))),
+            note="the queue is the kernel's own (IPoIB, NFS, NVMe, or that for memory keys). "
+            "Queues of programs do not print this line",
             sure=POSSIBLE,
         ),
         Message(
@@ -95,6 +95,8 @@ SECTION = Section(
             "DMAR: [DMA <Write|Read>",
             "torvalds/linux: drivers/iommu/intel/dmar.c; open-gpu-kernel-modules#1324",
             REFUSED,
+            # The processor's own graphics.
+            unless=("line:device [00:02.0]",),
         ),
         Message(
             "Warning: RLIMIT_MEMLOCK is",
@@ -167,8 +169,8 @@ SECTION = Section(
             "local protection error",
             "linux-rdma/rdma-core: libibverbs/enum_strs.c",
             (
-                Case(c.ACS, ("gpu",), sure=FITS),
-                Case(c.ACS, sure=POSSIBLE),
+                Case(c.ACS, ("gpu",), ("umr_failed",), FITS),
+                Case(c.ACS, (), ("umr_failed",), POSSIBLE),
             ),
             note="the words are libibverbs' for status 4",
         ),
@@ -418,6 +420,27 @@ SECTION = Section(
             note="the address belongs to no RDMA device that this network namespace has: a pod "
             "needs an interface of the NIC (macvlan, SR-IOV)",
             sure=POSSIBLE,
+        ),
+        Message(
+            "reg umr failed (<n>)",
+            "torvalds/linux: drivers/infiniband/hw/mlx5/umr.c",
+            (Case(c.KEY_QUEUE),),
+            note="the number is the status of the NIC's queue",
+            sure=FITS,
+        ),
+        Message(
+            "UMR post send failed, err <n>",
+            "torvalds/linux: drivers/infiniband/hw/mlx5/umr.c",
+            (Case(c.KEY_QUEUE),),
+            note="-5: the driver has given the NIC up, or its queue has not recovered",
+            sure=FITS,
+        ),
+        Message(
+            "Failed to open device",
+            "linux-rdma/rdma-core: libibverbs/examples/devinfo.c; k8s-rdma-device-plugin#8",
+            (Case(c.DEVICE_DENIED, ("container", "rdma_up"), do=OTHER_PODS),),
+            note="ibv_devinfo: the node's other devices are seen, and not given to this container",
+            sure=FITS,
         ),
     ),
 )

@@ -29,6 +29,13 @@ def likely(*cases: Case) -> Tuple[Case, ...]:
     return tuple(one._replace(sure=FITS) for one in cases)
 
 
+# A connection by TCP failed. A peer that has ended refuses connections as well.
+FIRST_CONNECTION = (
+    Case(c.BOOTSTRAP, ("errno=ECONNREFUSED,ETIMEDOUT", "loopback"), sure=FITS),
+    Case(c.BOOTSTRAP, ("errno=EHOSTUNREACH,ENETUNREACH,ETIMEDOUT",), ("loopback",), FITS),
+    Case(c.BOOTSTRAP, ("errno=ECONNABORTED",), sure=FITS),
+    Case(c.BOOTSTRAP, ("errno=ECONNREFUSED",), ("loopback",), POSSIBLE),
+)
 # NCCL found no file of a peer-memory module, and no dma-buf.
 NOT_FOUND = likely(
     Case(c.AMD, ("amd",)),
@@ -989,6 +996,41 @@ SECTION = Section(
             "and goes on without GPUDirect RDMA",
             do="Load nvidia_peermem or nv_peer_mem with an RDMA core that has that directory "
             "(MLNX_OFED before 24.04); with a newer core TensorPipe does without GPUDirect RDMA",
+            sure=FITS,
+        ),
+        Message(
+            "Attribute <w> of node <w> not found",
+            "NVIDIA/nccl: src/graph/xml.h; aws-ofi-nccl#476, #785, nccl#379, #1726",
+            (Case(c.TOPOLOGY_FILE),),
+            note="NCCL reads all processors from the file, and looks only at those of its GPUs",
+            sure=FITS,
+        ),
+        Message(
+            "Call to connect <failed|timeout> :",
+            "NVIDIA/nccl: src/include/socket.h, up to 2.6; nccl-tests#15, horovod#584",
+            FIRST_CONNECTION,
+            note="after the first connections, the line can also follow from the end of the peer: "
+            "then look at the peer's log",
+        ),
+        Message(
+            "<Net : |NCCL WARN >Connect to <w> failed",
+            "NVIDIA/nccl: src/include/socket.h, up to 2.12; nccl#1105, oneflow#3586",
+            FIRST_CONNECTION,
+            note="after the first connections, the line can also follow from the end of the peer: "
+            "then look at the peer's log",
+        ),
+        Message(
+            "<socketStartConnect|socketPollConnect>: Connect to <w> <failed|returned>",
+            "NVIDIA/nccl: src/misc/socket.cc; nccl-tests#166, sglang#3820",
+            FIRST_CONNECTION,
+            note="after the first connections, the line can also follow from the end of the peer: "
+            "then look at the peer's log",
+        ),
+        Message(
+            "is neither AF_INET(2) nor AF_INET6(10)",
+            "NVIDIA/nccl: src/misc/socket.cc; nccl#1837",
+            (Case(c.NO_INTERFACE),),
+            note="`NCCL_SOCKET_IFNAME` names an interface that this host does not have",
             sure=FITS,
         ),
     ),

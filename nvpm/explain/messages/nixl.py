@@ -382,5 +382,14 @@ SECTION = Section(
             do="`UCX_TLS` with `rc` and `tcp` and without `ud`, or Mooncake in place of UCX",
             sure=FITS,
         ),
+        Message(
+            "Failed to load plugin from <*>libplugin_<UCX|UCX_MO>.so: <libcuda|libcudart>",
+            "ai-dynamo/nixl: src/core/nixl_plugin_manager.cpp; nixl#838",
+            (Case(c.NO_LIBCUDA, sure=FITS),),
+            note="NIXL's wheel needs CUDA's libraries, also for host memory. Machines without an "
+            "NVIDIA GPU do not have them",
+            do="In a container with GPUs `--gpus all`; on a machine without an NVIDIA GPU build "
+            "NIXL and UCX from source, without CUDA",
+        ),
     ),
 )

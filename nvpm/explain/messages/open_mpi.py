@@ -3,7 +3,7 @@
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
-from ..verbs import RETRY
+from ..verbs import OTHER_PODS, RETRY
 
 # The CPU or the kernel touched GPU memory on behalf of MPI.
 TOUCHED = (
@@ -404,6 +404,17 @@ SECTION = Section(
             "OSU micro-benchmarks: c/util/osu_util.c",
             (Case(c.OPTIONS),),
             do="`./configure --enable-cuda --with-cuda=/usr/local/cuda CC=mpicc`",
+        ),
+        Message(
+            "Open MPI failed to open an OpenFabrics device",
+            "open-mpi/ompi: opal/mca/btl/openib/help-mpi-btl-openib.txt; k8s-rdma-device-plugin#8",
+            (
+                Case(c.DEVICE_DENIED, ("container",), do=OTHER_PODS, sure=FITS),
+                Case(c.NIC_LOST, (), ("container",)),
+                Case(c.DEVICE_DENIED, (), ("container",)),
+            ),
+            note="the lines after it name the device and the error",
+            sure=POSSIBLE,
         ),
     ),
 )

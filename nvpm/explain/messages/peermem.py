@@ -17,6 +17,8 @@ SECTION = Section(
             note="the line is harmless by itself, but many of them slow the machine",
             do="NVIDIA driver 560 or later, or this module in place of nvidia-peermem",
             sure=POSSIBLE,
+            # A program that the GPU has ended leaves such lines.
+            unless=("gpu_xid",),
         ),
         Message(
             "nv_get_p2p_free_callback -- invalid page_table",

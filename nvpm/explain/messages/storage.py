@@ -239,5 +239,23 @@ SECTION = Section(
             (Case(c.STREAM_MEMOPS),),
             note="libgdsync needs these operations, which drivers from 387 on turn off",
         ),
+        Message(
+            "nvidia-fs MAP ioctl failed : ioctl_return: -22",
+            "libcufile (closed); tinygrad/open-gpu-kernel-modules#50, "
+            "aikitoria/open-gpu-kernel-modules#17",
+            (Case(c.GEFORCE, ("geforce",)), Case(c.GEFORCE, (), ("data_center",), POSSIBLE)),
+            note="nvidia-fs could not pin the GPU's memory",
+            do="A data-center or professional GPU; in compatible mode cuFile copies through host "
+            "memory",
+            sure=FITS,
+        ),
+        Message(
+            "cannot access <|'>/dev/gdrdrv",
+            "GNU coreutils: ls; gdrcopy#138, vllm#42750",
+            (Case(c.GDRDRV),),
+            note="if the node has the file: `--device=/dev/gdrdrv` for docker, or the file as "
+            "hostPath for pods",
+            sure=FITS,
+        ),
     ),
 )
