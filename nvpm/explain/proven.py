@@ -207,6 +207,7 @@ PROVEN: Dict[str, Tuple[int, ...]] = {
     "<Unable to find the Infiniband/RoCE device|Did not detect devices|No IB devices found>": (0,),
     "IB device <w> not found": (0,),
     "Port number <n> state is <w>": (0,),
+    "Failed to modify QP <n> to RTR": (2,),
     "<can't read sgid of index|Could not get local gid for>": (0,),
     "Couldn't create <CQ|a receiver CQ>": (0, 1, 2),
     "no available device(s) that support CUDA": (0,),

@@ -90,7 +90,9 @@ def fit(row: str, text: str) -> "Fit | None":
     place = 0
     for i, one in enumerate(form):
         if one == HOLE:
-            empty = taken.get(i) == "" and conversions[place][-1] in "s}"
+            # An optional text follows another value, or stands within the row's text.
+            optional = taken.get(i) == "" or (i not in taken and form[i - 1 : i] == HOLE)
+            empty = optional and conversions[place][-1] in "s}"
             parts.append("" if empty else taken.get(i) or value(conversions[place]))
             place += 1
         else:
@@ -173,16 +175,20 @@ def of_block(block: str) -> "Block | None":
     return Block(row, made, why)
 
 
+def of_file(file: Path) -> list[Block]:
+    """Returns the blocks of a file."""
+    found = map(of_block, file.read_text(encoding="utf-8").split("\n\n"))
+    return [block for block in found if block]
+
+
 @functools.cache
-def blocks() -> "dict[str, Block]":
+def blocks() -> dict[str, Block]:
     """Returns the blocks of all files by their rows."""
     found: dict[str, Block] = {}
     for file in sorted(FORMATS.glob("*.txt")):
-        for block in file.read_text(encoding="utf-8").split("\n\n"):
-            one = of_block(block)
-            if one:
-                assert one.row.strip() not in found, one.row
-                found[one.row.strip()] = one
+        for one in of_file(file) if file.stem != "RESULT" else []:
+            assert one.row.strip() not in found, one.row
+            found[one.row.strip()] = one
     return found
 
 

@@ -3,6 +3,7 @@
 Whatever stands between two literals of one message (the argument of a macro, a value of a C++
 stream, a term of a sum) becomes {}. Files of other kinds give their lines."""
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -28,6 +29,10 @@ PYTHON_TOKEN = re.compile(
 INCLUDE = re.compile(r"^\s*#\s*include.*", re.MULTILINE)
 INTTYPES = re.compile(r"PRI([diouxX])(\d+|MAX|PTR)$")
 KEYWORDS = {"if", "else", "or", "and", "in", "not", "return", "case", "for", "is"}
+# The arguments of these calls are printed one after the other.
+CONCATENATING = {"THROW", "StrCat"}
+# A list of errors in a macro: _(NUMBER, NAME, text).
+LISTED = re.compile(r"\b_\(\d+,\s*\w+,\s*((?:[^()\n]|\([^()\n]*\))+)\)")
 LONGEST_GAP = 60  # tokens between two literals of one message
 QUOTED = re.compile(r'"((?:\\.|[^"\\])*)"')
 
@@ -36,7 +41,7 @@ def literals(path: str, text: str) -> Iterator[str]:
     """Yields the literals of a file."""
     kind = path.rsplit(".", 1)[-1] if "." in path.rsplit("/", 1)[-1] else ""
     if kind in C_LIKE:
-        found = joined(TOKEN, INCLUDE.sub("", text))
+        found = itertools.chain(joined(TOKEN, INCLUDE.sub("", text)), LISTED.findall(text))
     elif kind in PYTHON:
         found = joined(PYTHON_TOKEN, text)
     else:
@@ -66,27 +71,34 @@ def joined(token: "re.Pattern[str]", text: str) -> Iterator[str]:
     """Yields the literals of a language with tokens."""
     message: list[str] = []
     gap: list[str] = []
+    call = False  # the literal stands in a call of CONCATENATING
     for found in token.finditer(text):
         group = found.lastgroup
         if group in ("text", "raw", "go", "rust", "mark"):
             literal = next(
                 (found[one] for one in ("text", "raw", "go", "rust") if found[one] is not None), ""
             )
-            between = bridge(gap) if message else None
+            between = bridge(gap, call) if message else None
             if message and between is None:
-                yield finished(message, gap)
+                yield finished(message, gap, call)
             message = [*message, between, literal] if between is not None else [literal]
             gap = []
+        elif group == "name" and found[group] in CONCATENATING:
+            call = True
+        elif found.group() == ";":
+            if message:
+                yield finished(message, gap, call)
+            message, gap, call = [], [], False
         elif group and message:
             gap.append(found[group])
-            if gap[-1] in (";", "}") or len(gap) > LONGEST_GAP:
-                yield finished(message, gap)
+            if gap[-1] == "}" or len(gap) > LONGEST_GAP:
+                yield finished(message, gap, call)
                 message, gap = [], []
     if message:
-        yield finished(message, gap)
+        yield finished(message, gap, call)
 
 
-def bridge(gap: list[str]) -> "str | None":
+def bridge(gap: list[str], call: bool) -> "str | None":
     """Returns what stands in a message for the tokens between two literals of it."""
     if not gap:
         return ""
@@ -95,15 +107,19 @@ def bridge(gap: list[str]) -> "str | None":
         return {"64": "l", "MAX": "j"}.get(found[2], "") + found[1]
     if len(gap) <= 3 and all(re.match(r"[#\w]", one) for one in gap) and not KEYWORDS & set(gap):
         return HOLE
-    if gap[0] == gap[-1] and gap[0] in ("<<", "+"):
+    if gap[0] == gap[-1] and gap[0] in ("<<", "+", *([","] if call else [])):
         return "" if len(gap) == 1 else HOLE
     return None
 
 
-def finished(message: list[str], gap: list[str]) -> str:
+def finished(message: list[str], gap: list[str], call: bool) -> str:
     """Returns a message, with a hole at its end if a value follows."""
     found = INTTYPES.match(gap[0]) if gap else None
     if found:
         return "".join(message) + {"64": "l", "MAX": "j"}.get(found[2], "") + found[1]
-    more = len(gap) > 1 and (gap[0] in ("<<", "+", "#")) and gap[1] not in ("std", "endl")
+    more = (
+        len(gap) > 1
+        and gap[0] in ("<<", "+", "#", *([","] if call else []))
+        and gap[1] not in ("std", "endl")
+    )
     return "".join([*message, HOLE if more else ""])
