@@ -39,6 +39,7 @@ QUOTED = re.compile(r'"((?:\\.|[^"\\])*)"')
 
 def literals(path: str, text: str) -> Iterator[str]:
     """Yields the literals of a file."""
+    found: Iterator[str]
     kind = path.rsplit(".", 1)[-1] if "." in path.rsplit("/", 1)[-1] else ""
     if kind in C_LIKE:
         found = itertools.chain(joined(TOKEN, INCLUDE.sub("", text)), LISTED.findall(text))
@@ -63,6 +64,8 @@ def plain(literal: str) -> str:
 def of_lines(text: str) -> Iterator[str]:
     """Yields the lines of a script or of a text, and the quoted strings in them."""
     for line in text.replace("\\\n", " ").splitlines():
+        if line.lstrip().startswith("#"):
+            continue
         quoted = [one for one in QUOTED.findall(line) if " " in one]
         yield from quoted or [line]
 
