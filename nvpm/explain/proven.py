@@ -185,6 +185,7 @@ PROVEN: Dict[str, Tuple[int, ...]] = {
     "<non_overlap_copy_content_same_ddt|ompi_datatype_sndrcv|ompi_op_base_2buff_|ompi"
     "_op_avx_2buff_|opal_generic_simple_pack|mca_btl_vader_sendi>": (0,),
     "Please recompile benchmark with CUDA support": (0,),
+    "Open MPI failed to open an OpenFabrics device": (0,),
     "Couldn't allocate MR with error=14": (0, 1, 2, 6, 8),
     "Couldn't allocate MR with error=12": (9, 11, 12, 14),
     "Couldn't allocate MR with error=22": (1, 2, 3, 18),
@@ -213,6 +214,7 @@ PROVEN: Dict[str, Tuple[int, ...]] = {
     "<Unable to find the Infiniband/RoCE device|Did not detect devices|No IB devices found>": (0,),
     "IB device <w> not found": (0,),
     "Port number <n> state is <w>": (0,),
+    "Failed to modify QP <n> to RTR": (2,),
     "<can't read sgid of index|Could not get local gid for>": (0,),
     "Couldn't create <CQ|a receiver CQ>": (0, 1, 2),
     "no available device(s) that support CUDA": (0,),
@@ -562,7 +564,6 @@ PROVEN: Dict[str, Tuple[int, ...]] = {
     "Failed to get IB devices list": (0,),
     "mlx5_load_one failed with error code": (0, 1),
     "UMR post send failed, err <n>": (0,),
-    "Failed to open device": (0,),
     "Module nvidia-peermem not found in directory": (0, 1, 2),
     "waiting for mellanox ofed and nvidia drivers to be installed": (0,),
     "waiting for the mlx5_core and ib_umad kernel modules to be loaded": (0,),

@@ -14,6 +14,8 @@ if __name__ == "__main__":
     sys.path.insert(0, str(TOP))
     sys.dont_write_bytecode = True
 
+import formats  # noqa: E402
+
 from nvpm.explain import texts, verbs, wording  # noqa: E402
 from nvpm.explain.conditions import in_words  # noqa: E402
 from nvpm.explain.model import (  # noqa: E402
@@ -41,13 +43,27 @@ SHARED = {
     verbs.OPEN_DEVICE: "ibv_open_device",
 }
 VERBS_HEAD = "| verb | error | cause |\n|---|---|---|"
+# A placeholder of a row looks like a conversion of a format.
+CONVERSIONS = {"<n>": "%d", "<w>": "%s", "<*>": "%s"}
 SURE = {NAMED: "", FITS: "", POSSIBLE: " (possible)"}
 
 
 def printed(text: str) -> str:
-    """Returns the texts that a message stands for, as code. A placeholder becomes three dots."""
-    spans = [texts.PLACEHOLDER.sub("…", one).strip() for one in texts.expanded(text)]
-    return ", ".join(f"`{one}`" for one in dict.fromkeys(spans))
+    """Returns the texts that a message stands for, as code: the formats in the program's source,
+    and each text of the row that does not stand in a format as it is."""
+    block = formats.of_row(text)
+    shown = [one.before + one.text for one in block.formats] if block else []
+    spans = [
+        texts.PLACEHOLDER.sub(lambda one: CONVERSIONS[one.group()], one).strip()
+        for one in texts.expanded(text)
+    ]
+    spans = [one for one in spans if not any(one in form for form in shown)]
+    return ", ".join(map(code, dict.fromkeys([*spans, *shown])))
+
+
+def code(text: str) -> str:
+    """Returns a text as code of Markdown, also if it has backquotes."""
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
 def sentence(text: str) -> str:

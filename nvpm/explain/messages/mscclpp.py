@@ -49,7 +49,7 @@ SECTION = Section(
             "versions know InfiniBand only",
         ),
         Message(
-            "<invalid GID index <n> for port|ibv_query_gid failed>",
+            "<invalid GID index|ibv_query_gid failed for port>",
             "microsoft/mscclpp: src/core/ib.cc",
             (Case(c.GID),),
             do="`show_gids` lists the entries: `MSCCLPP_IB_GID_INDEX` with one of RoCE v2",
@@ -76,7 +76,7 @@ SECTION = Section(
             kind=FOLLOWS,
         ),
         Message(
-            "<IB device not found|IB device index out of range|IB transport out of range: <n> >= >",
+            "<IB device not found|IB device index out of range|IB transport out of range>",
             "microsoft/mscclpp: src/core/ib.cc; mscclpp#323",
             (Case(c.NO_DEVICE),),
             note="mscclpp takes the devices in the order of `ibv_devices`, `IB0` is the first",

@@ -863,8 +863,7 @@ SECTION = Section(
             kind=FOLLOWS,
         ),
         Message(
-            "<Unable to find a protocol that worked|Creating new endpoint for domain <n> failed"
-            "|Local endpoint memory registration failed>",
+            "<Unable to find a protocol that worked|Local endpoint memory registration failed>",
             "aws/aws-ofi-nccl: src/nccl_ofi_net.cpp and others; aws-ofi-nccl#889",
             note="the plug-in could not begin",
             do="`FI_LOG_LEVEL=warn`, and look for the first line with `libfabric`; `fi_info -p efa "

@@ -313,7 +313,7 @@ SECTION = Section(
             (Case(c.PORT),),
         ),
         Message(
-            "Failed to modify QP <<n> |>to RTR",
+            "Failed to modify QP <n> to RTR",
             "linux-rdma/perftest: src/perftest_resources.c; uccl#641",
             (
                 Case(c.TRAFFIC_CLASS, ("traffic_class", "infiniband")),

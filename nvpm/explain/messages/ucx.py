@@ -584,7 +584,7 @@ SECTION = Section(
             sure=FITS,
         ),
         Message(
-            "unsupported memory type: <w>cuda",
+            'unsupported memory type: "cuda',
             "openucx/ucx: src/tools/perf/perftest.c",
             (Case(c.UCX_NO_CUDA),),
             note="`ucx_perftest -m cuda`",
