@@ -4,7 +4,6 @@ that a search in docs/messages.md finds what users met. No clone is needed."""
 
 import errno
 import os
-import random
 import re
 
 import formats
@@ -23,8 +22,8 @@ PLAIN = re.compile(r"\(?[A-Za-z][A-Za-z'-]*[,.;:)]*")
 LEVELS = {"NCCL", "UCX", "WARN", "INFO", "ERROR", "DEBUG", "DIAG", "FATAL", "ERR"}
 ERRORS = sorted({os.strerror(one) for one in errno.errorcode}, key=len, reverse=True)
 MESSAGES = [message for section in SECTIONS for message in section.messages]
-SEED = 1
-FOUND = 34  # of 40
+# The share of the messages in logs that a search for their longest run of plain words finds.
+FOUND = 0.78
 WITH_FORMAT = 700
 
 
@@ -88,12 +87,12 @@ def test_a_search_in_the_page_finds_messages() -> None:
     cells = {message.text: messages_page.printed(message.text) for message in MESSAGES}
     page = messages_page.PAGE.read_text(encoding="utf-8").replace(r"\|", "|")
     lines = met()
-    chosen = random.Random(SEED).sample(sorted(lines), 40)
     missed = {}
-    for text in chosen:
+    for text, line in lines.items():
         assert cells[text] in page, text
-        words = longest_words(lines[text])
+        words = longest_words(line)
         if words.lower() not in cells[text].lower():
             missed[text] = words
-    print(f"{len(chosen) - len(missed)} of {len(chosen)} messages are found, not: {missed}")
-    assert len(chosen) - len(missed) >= FOUND, missed
+    share = 1 - len(missed) / len(lines)
+    print(f"{share:.0%} of {len(lines)} messages are found, not: {missed}")
+    assert share >= FOUND

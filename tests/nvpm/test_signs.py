@@ -52,7 +52,7 @@ def test_needed_texts(pattern: str, expected: tuple[str, ...]) -> None:
 
 
 # Each line was taken from a public log or from the program's documentation.
-FORMS = {
+FORMS: dict[str, list[tuple[str, ...]]] = {
     "gb10": [("Product Name: NVIDIA_DGX_Spark",), ("DGX Spark",), ("NVIDIA GB10",)],
     "gid_zero": [("MC_GID_INDEX=0",), ("export NCCL_IB_GID_INDEX=0",)],
     "rdma_up": [("        state:                  PORT_ACTIVE (4)",)],
@@ -96,7 +96,7 @@ FORMS = {
     "perftest": [("ib_atomic_bw -d mlx5_0",)],
 }
 # Lines that only speak of a fact.
-NO_FORMS = {
+NO_FORMS: dict[str, list[tuple[str, ...]]] = {
     "vmm": [
         (
             "torch.OutOfMemoryError: CUDA out of memory. If reserved but unallocated memory is "

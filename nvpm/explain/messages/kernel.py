@@ -29,8 +29,8 @@ SECTION = Section(
             "torvalds/linux: kernel/module/main.c; nv_peer_memory#8",
             (
                 Case(c.DRIVER_REPLACED, ("line:(err -22)",)),
-                Case(c.NO_NVIDIA, (), ("line:(err -22)",), sure=FITS),
-                Case(c.DRIVER_REPLACED, (), ("line:(err -22)",), sure=POSSIBLE),
+                Case(c.NO_NVIDIA, (), (), sure=FITS),
+                Case(c.DRIVER_REPLACED, (), (), sure=POSSIBLE),
             ),
         ),
         Message(
@@ -106,7 +106,7 @@ SECTION = Section(
                 Case(
                     c.DRIVER_REPLACED,
                     (),
-                    ("line:gdrdrv",),
+                    (),
                     do="Build nvidia-fs again for the loaded NVIDIA driver",
                 ),
             ),
@@ -116,8 +116,8 @@ SECTION = Section(
             "torvalds/linux: kernel/module/main.c",
             (
                 Case(c.GDRDRV_OTHER, ("line:gdrdrv", "line:(err -22)")),
-                Case(c.DRIVER_REPLACED, ("line:(err -22)",), ("line:gdrdrv",)),
-                Case(c.NO_NVIDIA, (), ("line:(err -22)",)),
+                Case(c.DRIVER_REPLACED, ("line:(err -22)",), ()),
+                Case(c.NO_NVIDIA, (), ()),
             ),
             sure=FITS,
         ),

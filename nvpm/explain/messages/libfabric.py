@@ -7,22 +7,22 @@ from ..verbs import REG_MR, REG_MR_SILENT
 
 # libfabric registered GPU memory. In most cases the provider is EFA.
 EFA_REG = (
-    Case(c.MEMLOCK, ("errno=ENOMEM",), ("memlock_unlimited",), sure=FITS),
+    Case(c.VMM, ("errno=EFAULT", "infiniband", "peermem_loaded"), sure=FITS),
     Case(c.NIC_LIMIT, ("errno=ENOMEM", "memlock_unlimited"), sure=FITS),
-    Case(c.NO_HMEM, ("errno=ENOSYS",), sure=FITS),
     # Memory of the host can be refused as well, as read-only memory by older kernels.
     Case(c.EFA_PEER, ("errno=EFAULT", "gpu"), ("infiniband",), sure=FITS),
+    Case(c.NO_CLIENT, ("errno=EFAULT", "infiniband"), (), sure=FITS),
+    Case(c.NO_HMEM, ("errno=EOPNOTSUPP", "infiniband"), sure=FITS),
+    Case(c.MEMLOCK, ("errno=ENOMEM",), (), sure=FITS),
+    Case(c.NO_HMEM, ("errno=ENOSYS",), sure=FITS),
     Case(c.EFA_PEER, ("errno=EFAULT",), ("infiniband", "gpu"), sure=POSSIBLE),
     Case(c.EFA_VERSIONS, ("errno=EFAULT",), ("infiniband",), sure=POSSIBLE),
-    Case(c.NO_CLIENT, ("errno=EFAULT", "infiniband"), ("peermem_loaded",), sure=FITS),
-    Case(c.VMM, ("errno=EFAULT", "infiniband", "peermem_loaded"), sure=FITS),
     Case(
         c.EFA_VERSIONS,
         ("errno=EINVAL,EOPNOTSUPP,EPROTONOSUPPORT",),
         ("infiniband",),
         sure=FITS,
     ),
-    Case(c.NO_HMEM, ("errno=EOPNOTSUPP", "infiniband"), sure=FITS),
 )
 # The EFA driver got no device.
 NO_EFA = (
@@ -33,8 +33,8 @@ NO_EFA = (
 GDR_PIN = (
     Case(c.GEFORCE, ("geforce",)),
     Case(c.BAR1, ("errno=ENOMEM",)),
-    Case(c.GDRDRV_OTHER, (), ("geforce", "errno=ENOMEM"), sure=FITS),
     Case(c.NOT_GPU_MEMORY, ("errno=EINVAL",), sure=POSSIBLE),
+    Case(c.GDRDRV_OTHER, (), (), sure=FITS),
 )
 
 SECTION = Section(
@@ -173,8 +173,8 @@ SECTION = Section(
             "Failure to post internal receive buffers",
             "ofiwg/libfabric: prov/efa/src/efa_errno.h; awslabs/awsome-distributed-ai#647",
             (
-                Case(c.MEMLOCK, (), ("memlock_unlimited",)),
                 Case(c.NIC_LIMIT, ("memlock_unlimited",)),
+                Case(c.MEMLOCK, (), ()),
             ),
             note="libfabric could not register its own buffers",
             sure=FITS,
@@ -183,8 +183,8 @@ SECTION = Section(
             "Libfabric error: (<n>) Cannot allocate memory",
             "ofiwg/libfabric: prov/efa/src/efa_base_ep.c; awslabs/awsome-distributed-ai#647",
             (
-                Case(c.MEMLOCK, (), ("memlock_unlimited",)),
                 Case(c.NIC_LIMIT, ("memlock_unlimited",)),
+                Case(c.MEMLOCK, (), ()),
             ),
             sure=FITS,
         ),
@@ -192,8 +192,8 @@ SECTION = Section(
             "cannot allocate memory for EFA's <RX|TX> packet pool",
             "ofiwg/libfabric: prov/efa/src/rxr/rxr_ep.c, 1.x; aws-ofi-nccl#141",
             (
-                Case(c.MEMLOCK, (), ("memlock_unlimited",)),
                 Case(c.NIC_LIMIT, ("memlock_unlimited",)),
+                Case(c.MEMLOCK, (), ()),
             ),
             sure=FITS,
         ),

@@ -43,7 +43,7 @@ SECTION = Section(
             "Mellanox' OFED: drivers/infiniband/core/umem.c; libgdsync#44",
             (
                 Case(c.VMM, ("gpu", "peermem_loaded")),
-                Case(c.NO_CLIENT, ("gpu",), ("peermem_loaded",)),
+                Case(c.NO_CLIENT, ("gpu",), ()),
             ),
             note="the RDMA core of MLNX_OFED 4 prints this line",
             sure=FITS,
@@ -154,7 +154,7 @@ SECTION = Section(
             (
                 Case(c.NIC_REFUSED, ("line:CREATE_MKEY",)),
                 Case(c.TRAFFIC_CLASS, ("line:INIT2RTR_QP", "traffic_class")),
-                Case(c.GID, ("line:INIT2RTR_QP",), ("traffic_class",), sure=FITS),
+                Case(c.GID, ("line:INIT2RTR_QP",), (), sure=FITS),
             ),
             note="other requests than `CREATE_MKEY` and `INIT2RTR_QP` are refused without harm "
             "in most cases",

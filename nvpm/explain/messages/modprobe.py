@@ -19,7 +19,7 @@ SECTION = Section(
                 Case(
                     c.OFED_REPLACED,
                     (),
-                    ("peermem_loaded",),
+                    (),
                     here="{empty_peermem}",
                     do="The open NVIDIA driver with dma-buf, which needs no such module; or "
                     "install OFED first, then build the NVIDIA driver again (in Kubernetes "
@@ -35,7 +35,7 @@ SECTION = Section(
             "kmod-project/kmod: tools/modprobe.c; nv_peer_memory#116, #63, #28",
             (
                 Case(c.SECOND_CLIENT, ("peermem_loaded",)),
-                Case(c.OFED_REPLACED, (), ("peermem_loaded",)),
+                Case(c.OFED_REPLACED, (), ()),
                 Case(c.DRIVER_REPLACED, sure=POSSIBLE),
             ),
             note="dmesg names the symbol that does not fit",
@@ -405,7 +405,7 @@ SECTION = Section(
                 Case(
                     c.CANNOT_LOAD_HERE,
                     (),
-                    ("line:Key was rejected", "line:Exec format error"),
+                    (),
                     FITS,
                 ),
             ),

@@ -43,26 +43,26 @@ NOT_FOUND = likely(
     Case(c.NIC_NEVER_ASKS, ("omni_path",)),
     Case(c.NO_PEER_ON_SOC, ("gb10",)),
     Case(c.GEFORCE, ("geforce",)),
-    Case(c.MEMORY_PEERS, ("nccl<2.23", "peermem_loaded"), ("geforce", "amd", "gb10")),
-    Case(c.MEMORY_PEERS, ("nccl<2.23", "nccl>=2.20"), ("peermem_loaded", "amd", "geforce")),
+    Case(c.MEMORY_PEERS, ("nccl<2.23", "peermem_loaded"), ()),
+    Case(c.MEMORY_PEERS, ("nccl<2.23", "nccl>=2.20"), ()),
     # RDMA cores without memory_peers are newer than NCCL 2.19.
-    Case(c.NO_CLIENT, ("nccl<2.20",), ("peermem_loaded", "amd", "gb10")),
-    Case(c.NO_CLIENT, (), ("peermem_loaded", "nccl<2.23", "amd", "gb10", "geforce")),
-    Case(c.MEMORY_PEERS, ("peermem_loaded",), ("nccl>=2.23", "nccl<2.23", "amd", "gb10")),
-    Case(c.NO_CLIENT, ("peermem_loaded", "nccl>=2.23"), ("amd", "gb10")),
+    Case(c.NO_CLIENT, ("nccl<2.20",), ("peermem_loaded",)),
+    Case(c.NO_CLIENT, (), ("peermem_loaded", "nccl<2.23")),
+    Case(c.MEMORY_PEERS, ("peermem_loaded",), ("nccl>=2.23",)),
+    Case(c.NO_CLIENT, ("peermem_loaded", "nccl>=2.23"), ()),
 )
 # NCCL 2.4 to 2.12, which looks below /sys/kernel/mm/memory_peers only.
 NOT_FOUND_BY_OLD = likely(
     Case(c.GEFORCE, ("geforce",)),
-    Case(c.MEMORY_PEERS, ("peermem_loaded",), ("geforce",)),
-    Case(c.NO_CLIENT, (), ("geforce", "peermem_loaded")),
+    Case(c.MEMORY_PEERS, ("peermem_loaded",), ()),
+    Case(c.NO_CLIENT, (), ()),
 )
 # UCCL looks for the files that NCCL looks for, but not for the name nv_peer_mem.
 NOT_FOUND_BY_UCCL = (
     Case(c.AMD, ("amd",)),
     Case(c.GEFORCE, ("geforce",)),
-    Case(c.NO_CLIENT, (), ("peermem_loaded",), FITS),
     Case(c.MARKER, ("peermem_loaded",), sure=FITS),
+    Case(c.NO_CLIENT, (), (), FITS),
 )
 # The status of a completion, in the words of all versions.
 STATUS = (
@@ -83,8 +83,8 @@ STATUS = (
 )
 # libfabric refused to make an endpoint or a queue.
 OFI_CREATE = (
-    Case(c.MEMLOCK, ("errno=ENOMEM",), ("memlock_unlimited",), FITS),
     Case(c.NIC_LIMIT, ("errno=ENOMEM", "memlock_unlimited"), sure=FITS),
+    Case(c.MEMLOCK, ("errno=ENOMEM",), (), FITS),
     Case(c.DEVICE_DENIED, ("errno=EPERM,EACCES",), sure=FITS),
     Case(c.EFA_VERSIONS, ("efa",), ("errno=ENOMEM,EPERM,EACCES",), POSSIBLE),
 )
@@ -175,8 +175,8 @@ SECTION = Section(
             (
                 Case(c.AMD, ("amd",)),
                 Case(c.GEFORCE, ("geforce",)),
-                Case(c.MEMLOCK, ("memlock_limited",), ("geforce", "amd")),
-                Case(c.NO_CLIENT, (), ("memlock_limited", "peermem_loaded"), FITS),
+                Case(c.MEMLOCK, ("memlock_limited",), ()),
+                Case(c.NO_CLIENT, (), ("peermem_loaded",), FITS),
                 Case(c.BAR1, ("peermem_loaded", "memlock_unlimited"), sure=FITS),
                 Case(c.MEMLOCK, ("peermem_loaded",), ("memlock_unlimited",), POSSIBLE),
             ),
@@ -571,8 +571,8 @@ SECTION = Section(
             "NET/IB : Unable to open device",
             "NVIDIA/nccl: src/transport/net_ib/init.cc",
             (
-                Case(c.DEVICE_DENIED, (), ("errno=EMFILE,ENFILE",)),
                 Case(c.DESCRIPTORS, ("errno=EMFILE,ENFILE",)),
+                Case(c.DEVICE_DENIED, (), ()),
             ),
             note="the library of the NIC (ibverbs-providers) may be missing, too",
             sure=FITS,
@@ -676,8 +676,8 @@ SECTION = Section(
             "NVIDIA/nccl: src/misc/ibvwrap.cc",
             (
                 Case(c.RAILS, ("infiniband", "ethernet"), sure=FITS),
-                Case(c.GID, (), ("infiniband",), FITS),
                 Case(c.GID, ("var:NCCL_IB_GID_INDEX",), sure=FITS),
+                Case(c.GID, (), ("infiniband",), FITS),
             ),
         ),
         Message(
@@ -775,8 +775,8 @@ SECTION = Section(
             "gdr_pin_buffer<_v2|>(addr <n>, size <n>",
             "NVIDIA/nccl: src/misc/gdrwrap.cc",
             (
-                Case(c.GEFORCE, ("geforce",)),
                 Case(c.GDRDRV_OTHER, ("gdrcopy<2.4.2", "driver>=560"), ("geforce",)),
+                Case(c.GEFORCE, ("geforce",)),
                 Case(c.BAR1, ("line:failed: 12",), sure=FITS),
                 Case(c.GDRDRV_OTHER, (), ("line:failed: 12",), POSSIBLE),
             ),
@@ -795,7 +795,7 @@ SECTION = Section(
             "aws/aws-ofi-nccl: src/nccl_ofi_net.c, up to 1.7; nccl#229",
             (
                 Case(c.EFA_VERSIONS, ("var:FI_PROVIDER=efa",), sure=FITS),
-                Case(c.EFA_VERSIONS, (), ("var:FI_PROVIDER=efa",), POSSIBLE),
+                Case(c.EFA_VERSIONS, (), (), POSSIBLE),
             ),
             note="libfabric has no provider with what the plug-in wants; `fi_info -p efa` then "
             "prints nothing",
@@ -875,7 +875,7 @@ SECTION = Section(
             "aws/aws-ofi-nccl: src/nccl_ofi_rdma.cpp; aws-ofi-nccl#161",
             (
                 Case(c.SECURITY_GROUP, ("efa",), ("infiniband",), FITS),
-                Case(c.SECURITY_GROUP, (), ("efa", "infiniband"), POSSIBLE),
+                Case(c.SECURITY_GROUP, (), ("infiniband",), POSSIBLE),
             ),
             note="`Not a directory` and 20 are the words of Linux for EFA's own number: the other "
             "side cannot be reached",
@@ -988,8 +988,8 @@ SECTION = Section(
             "CUDA GDR channel is not viable because the nv_peer_mem kernel module isn't active",
             "pytorch/tensorpipe: tensorpipe/channel/cuda_gdr/context_impl.cc",
             (
-                Case(c.MARKER, (), ("peermem_loaded",), FITS),
                 Case(c.MEMORY_PEERS, ("peermem_loaded",)),
+                Case(c.MARKER, (), (), FITS),
             ),
             note="TensorPipe looks for `/sys/kernel/mm/memory_peers/nv_mem` and `nvidia-peermem`, "
             "and goes on without GPUDirect RDMA",

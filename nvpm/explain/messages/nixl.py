@@ -8,8 +8,8 @@ from .libfabric import EFA_REG
 
 # An object of libfabric was made.
 FI_OPEN = (
-    Case(c.MEMLOCK, ("errno=ENOMEM",), ("memlock_unlimited",), sure=FITS),
     Case(c.NIC_LIMIT, ("errno=ENOMEM", "memlock_unlimited"), sure=FITS),
+    Case(c.MEMLOCK, ("errno=ENOMEM",), (), sure=FITS),
     Case(c.DEVICE_DENIED, ("errno=EPERM,EACCES",), sure=FITS),
     Case(c.NO_DEVICE, ("errno=ENODEV,ENODATA",), sure=FITS),
 )
@@ -50,7 +50,7 @@ SECTION = Section(
                 Case(
                     c.UCX_NO_CUDA,
                     (),
-                    ("ucx_tls_without_cuda",),
+                    (),
                     do="With the wheels nixl-cu12 and nixl-cu13: `UCX_MODULE_DIR` with the "
                     "directory `nixl_cu12.libs/ucx` or `nixl_cu13.libs/ucx` of site-packages, "
                     "because their UCX does not always find its CUDA plug-ins. Else a UCX built "
@@ -64,7 +64,7 @@ SECTION = Section(
             "ai-dynamo/nixl: src/plugins/ucx/ucx_utils.cpp",
             (
                 Case(c.UCX_TLS, ("ucx_tls_without_cuda",)),
-                Case(c.UCX_NO_CUDA, (), ("ucx_tls_without_cuda",)),
+                Case(c.UCX_NO_CUDA, (), ()),
             ),
         ),
         Message(
@@ -72,9 +72,9 @@ SECTION = Section(
             "ai-dynamo/nixl: src/plugins/ucx/ucx_utils.cpp",
             (
                 Case(c.NO_DEVICE, ("container",), ("one_node",)),
-                Case(c.UCX_NO_IB, (), ("container", "one_node")),
                 Case(c.RDMA_OFF, ("var:UCX_TLS",), sure=POSSIBLE),
                 Case(c.UCX_NO_IB, ("one_node",), sure=POSSIBLE),
+                Case(c.UCX_NO_IB, (), ("one_node",)),
             ),
             note="UCX sends by TCP. It is also printed if the ports of all NICs are down",
             sure=FITS,
@@ -180,7 +180,7 @@ SECTION = Section(
         Message(
             "No network devices found with any provider",
             "ai-dynamo/nixl: src/utils/libfabric/libfabric_common.cpp",
-            (Case(c.NO_DEVICE), Case(c.EFA_VERSIONS, ("efa",), sure=POSSIBLE)),
+            (Case(c.EFA_VERSIONS, ("efa",), sure=POSSIBLE), Case(c.NO_DEVICE)),
             sure=FITS,
         ),
         Message(
@@ -296,7 +296,7 @@ SECTION = Section(
         Message(
             "Failed to create gpu umem",
             "ai-dynamo/nixl: src/plugins/gpunetio/verbs/verbs.cpp",
-            (Case(c.GEFORCE, ("geforce",)), Case(c.PINNED_QUEUES, (), ("geforce",), sure=FITS)),
+            (Case(c.GEFORCE, ("geforce",)), Case(c.PINNED_QUEUES, (), (), sure=FITS)),
             note="the plug-in GPUNETIO has its queues in GPU memory",
             do="Load this module, or the open NVIDIA driver with dma-buf",
         ),

@@ -8,8 +8,8 @@ from ..verbs import OFI_REG, REG_MR, RETRY
 # Memory for the NIC's queues was refused; the line has no error.
 QUEUES = (
     Case(c.MEMLOCK, ("memlock_limited",)),
-    Case(c.MEMLOCK, ("var:NVSHMEM_IBGDA_FORCE_NIC_BUF_MEMTYPE=hostmem",), ("memlock_limited",)),
-    Case(c.PINNED_QUEUES, (), ("memlock_limited",), FITS),
+    Case(c.MEMLOCK, ("var:NVSHMEM_IBGDA_FORCE_NIC_BUF_MEMTYPE=hostmem",), ()),
+    Case(c.PINNED_QUEUES, (), (), FITS),
 )
 TIMEOUT = (
     "Look for NVSHMEM's errors at the start (`NVSHMEM_DEBUG=INFO`), and for the kernel's lines "
@@ -26,9 +26,9 @@ SECTION = Section(
             "NVIDIA/nvshmem: src/modules/transport/ibrc/ibrc.cpp; DeepEP#55, #223",
             (
                 Case(c.GEFORCE, ("geforce",)),
-                Case(c.MEMORY_PEERS, ("peermem_loaded",), ("nvshmem>=3.2", "geforce")),
+                Case(c.MEMORY_PEERS, ("peermem_loaded",), ("nvshmem>=3.2",)),
                 Case(c.MARKER, ("peermem_loaded", "nvshmem>=3.2"), sure=FITS),
-                Case(c.NO_CLIENT, (), ("peermem_loaded",), FITS),
+                Case(c.NO_CLIENT, (), (), FITS),
             ),
             note="none of NVSHMEM's files exists, and the GPU's driver has no dma-buf. Without "
             "`memory_peers` the marker is needed",
@@ -73,7 +73,7 @@ SECTION = Section(
             "NVIDIA/nvshmem: src/modules/transport/common/transport_ib_common.cpp",
             (
                 Case(c.GEFORCE, ("geforce",)),
-                Case(c.MEMLOCK, ("memlock_limited",), ("geforce",)),
+                Case(c.MEMLOCK, ("memlock_limited",), ()),
                 Case(c.NO_CLIENT, ("lsmod_asked",), ("peermem_loaded",), FITS),
                 Case(c.BAR1, ("memlock_unlimited",), sure=FITS),
                 Case(c.MEMLOCK, (), ("memlock_limited", "memlock_unlimited"), POSSIBLE),
@@ -135,7 +135,7 @@ SECTION = Section(
                 Case(
                     c.NIC_NAME,
                     (),
-                    ("line:device <erdma|bnxt|ionic|irdma|hns|mana|rdmap|efa|qedr>",),
+                    (),
                 ),
             ),
             note="IBGDA works with mlx5 only, and looks at the name of the device. On nodes with "
@@ -265,7 +265,7 @@ SECTION = Section(
                 Case(
                     c.VMM,
                     (),
-                    ("geforce",),
+                    (),
                     do="`NVSHMEM_DISABLE_CUDA_VMM=1`, or another GPU",
                 ),
             ),
@@ -301,11 +301,11 @@ SECTION = Section(
             "NVIDIA/nvshmem: src/modules/transport/ibgda/ibgda.cpp; nvshmem#45, DeepEP#17",
             (
                 Case(c.TRAFFIC_CLASS, ("traffic_class", "infiniband")),
-                Case(c.TRAFFIC_CLASS, ("infiniband",), ("traffic_class", "ethernet"), FITS),
-                Case(c.RAILS, ("infiniband", "ethernet"), ("traffic_class",), FITS),
-                Case(c.TRAFFIC_CLASS, ("traffic_class",), ("infiniband", "ethernet"), FITS),
-                Case(c.GID, (), ("infiniband", "traffic_class"), FITS),
-                Case(c.GID, ("traffic_class", "ethernet"), ("infiniband",), FITS),
+                Case(c.RAILS, ("infiniband", "ethernet"), (), FITS),
+                Case(c.GID, ("traffic_class", "ethernet"), (), FITS),
+                Case(c.TRAFFIC_CLASS, ("infiniband",), (), FITS),
+                Case(c.TRAFFIC_CLASS, ("traffic_class",), (), FITS),
+                Case(c.GID, (), (), FITS),
             ),
             note="the NIC refused the address of the peer. On RoCE, IBGDA needs NVSHMEM 3.2 or "
             "later",
@@ -434,7 +434,7 @@ SECTION = Section(
             "NVIDIA/nvshmem: src/modules/transport/libfabric/libfabric.cpp",
             (
                 Case(c.EFA_VERSIONS, ("efa",)),
-                Case(c.NO_HMEM, (), ("efa",)),
+                Case(c.NO_HMEM, (), ()),
             ),
             note="libfabric has no provider with what NVSHMEM wants (`NVSHMEM_LIBFABRIC_PROVIDER`)",
             sure=FITS,
@@ -503,7 +503,7 @@ SECTION = Section(
         Message(
             "create DCT share err",
             "NVIDIA/nvshmem: src/modules/transport/ibgda/ibgda.cpp; nvshmem#33, #21",
-            (Case(c.IMAGE_DEFECT, (), ("nvshmem>=3.5",)), Case(c.GID, ("nvshmem>=3.5",), (), FITS)),
+            (Case(c.GID, ("nvshmem>=3.5",), (), FITS), Case(c.IMAGE_DEFECT, (), ())),
             note="NVSHMEM up to 3.4 leaves a field of an address unset, and `Unable to create ah` "
             "comes by chance",
             do="NVSHMEM 3.5 or later",

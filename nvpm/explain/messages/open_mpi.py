@@ -8,15 +8,15 @@ from ..verbs import OTHER_PODS, RETRY
 # The CPU or the kernel touched GPU memory on behalf of MPI.
 TOUCHED = (
     Case(c.UCX_TLS, ("gpu", "ucx_tls_without_cuda")),
-    Case(c.UCX_NO_CUDA, ("gpu", "ucx_without_cuda"), ("ucx_tls_without_cuda",)),
-    Case(c.MPI_NO_CUDA, ("gpu",), ("ucx_tls_without_cuda", "ucx_without_cuda"), FITS),
+    Case(c.UCX_NO_CUDA, ("gpu", "ucx_without_cuda"), ()),
+    Case(c.MPI_NO_CUDA, ("gpu",), (), FITS),
     Case(c.MEMTYPE, ("gpu",), ("ucx_tls_without_cuda", "ucx_without_cuda"), POSSIBLE),
 )
 
 # A frame of a backtrace, which does not show by itself that the buffer was GPU memory.
 FRAME = (
     Case(c.UCX_TLS, ("gpu", "ucx_tls_without_cuda"), (), FITS),
-    Case(c.MPI_NO_CUDA, ("gpu",), ("ucx_tls_without_cuda",), FITS),
+    Case(c.MPI_NO_CUDA, ("gpu",), (), FITS),
 )
 
 UCX_INSTEAD = "UCX in place of openib: `--mca pml ucx`; or load the module if there is none"
@@ -45,7 +45,7 @@ SECTION = Section(
             "open-mpi/ompi: opal/mca/btl/openib/help-mpi-btl-openib.txt, 4.1",
             (
                 Case(c.MEMORY_PEERS, ("peermem_loaded",), do=UCX_INSTEAD),
-                Case(c.NO_CLIENT, (), ("peermem_loaded",), FITS),
+                Case(c.NO_CLIENT, (), (), FITS),
             ),
             note="Open MPI 4 with its openib looks for `/sys/kernel/mm/memory_peers/nv_mem/version`"
             " only; with UCX (`--mca pml ucx`) it does not",
@@ -372,8 +372,8 @@ SECTION = Section(
             "rdma_iba_hca_init<*>cannot create cq",
             "MVAPICH2: src/mpid/ch3/channels/mrail; flux-core#4451",
             (
-                Case(c.MEMLOCK, (), ("memlock_unlimited",)),
                 Case(c.NIC_LIMIT, ("memlock_unlimited",)),
+                Case(c.MEMLOCK, (), ()),
             ),
             sure=FITS,
         ),

@@ -18,7 +18,7 @@ SECTION = Section(
             (
                 Case(c.USERSPACE_ONLY, ("userspace_only",)),
                 Case(c.USERSPACE_ONLY, ("gpu_operator",), sure=FITS),
-                Case(c.NO_PEERMEM_MODULE, (), ("userspace_only", "gpu_operator"), sure=FITS),
+                Case(c.NO_PEERMEM_MODULE, (), (), sure=FITS),
             ),
         ),
         Message(
@@ -299,7 +299,7 @@ SECTION = Section(
             (
                 Case(c.POD_REPOSITORY, ("gpu_operator",)),
                 Case(c.POD_REPOSITORY, ("mofed_container",)),
-                Case(c.NO_HEADERS, (), ("gpu_operator", "mofed_container")),
+                Case(c.NO_HEADERS, (), ()),
             ),
             note="the repositories do not have the running kernel",
             sure=FITS,
@@ -466,7 +466,7 @@ SECTION = Section(
             (
                 Case(c.POD_REPOSITORY, ("gpu_operator",)),
                 Case(c.POD_REPOSITORY, ("mofed_container",)),
-                Case(c.NO_HEADERS, (), ("gpu_operator", "mofed_container")),
+                Case(c.NO_HEADERS, (), ()),
             ),
             note="the repositories have other packages of this kernel, and not this one",
             sure=FITS,

@@ -6,12 +6,12 @@ from ..model import FINE, FITS, FOLLOWS, NAMED, POSSIBLE, Case, Message, Section
 
 # A driver pinned GPU memory itself, and the NVIDIA driver refused.
 PIN = (
-    Case(c.BAR1, ("errno=ENOMEM",)),
-    Case(c.GEFORCE, ("errno=EINVAL", "geforce")),
     Case(c.GDRDRV_OTHER, ("errno=EINVAL", "gdrcopy<2.4.2", "driver>=560"), ("geforce",)),
-    Case(c.GEFORCE, ("errno=EINVAL",), ("geforce", "data_center"), sure=FITS),
-    Case(c.GDRDRV_OTHER, ("errno=EINVAL", "data_center"), ("geforce",), sure=FITS),
-    Case(c.GDRDRV_OTHER, ("errno=EINVAL",), ("geforce", "data_center"), sure=POSSIBLE),
+    Case(c.GEFORCE, ("errno=EINVAL", "geforce")),
+    Case(c.GDRDRV_OTHER, ("errno=EINVAL", "data_center"), (), sure=FITS),
+    Case(c.BAR1, ("errno=ENOMEM",)),
+    Case(c.GEFORCE, ("errno=EINVAL",), (), sure=FITS),
+    Case(c.GDRDRV_OTHER, ("errno=EINVAL",), ("geforce",), sure=POSSIBLE),
 )
 
 SECTION = Section(
@@ -44,10 +44,10 @@ SECTION = Section(
             "Error ret <n> invoking nvidia_p2p_get_pages",
             "NVIDIA/gds-nvidia-fs: src/nvfs-core.c; gds-nvidia-fs#14",
             (
-                Case(c.BAR1, ("errno=ENOMEM",), sure=NAMED),
                 Case(c.GEFORCE, ("errno=EINVAL", "geforce"), sure=NAMED),
-                Case(c.GEFORCE, ("errno=EINVAL",), ("geforce", "data_center")),
-                Case(c.VMM, ("errno=EINVAL", "data_center"), ("geforce",)),
+                Case(c.VMM, ("errno=EINVAL", "data_center"), ()),
+                Case(c.BAR1, ("errno=ENOMEM",), sure=NAMED),
+                Case(c.GEFORCE, ("errno=EINVAL",), ()),
             ),
             note="nvidia-fs could not pin the memory",
             sure=FITS,
@@ -99,8 +99,8 @@ SECTION = Section(
             'Assertion "(gdr_pin_buffer(<*>)) == (0)" failed',
             "NVIDIA/gdrcopy: tests/sanity.cpp; gdrcopy#139, #164, #299, #305",
             (
-                Case(c.GEFORCE, ("geforce",), sure=NAMED),
                 Case(c.GDRDRV_OTHER, ("gdrcopy<2.4.2", "driver>=560"), ("geforce",), sure=NAMED),
+                Case(c.GEFORCE, ("geforce",), sure=NAMED),
                 Case(c.GEFORCE, (), ("data_center", "grace")),
                 Case(c.GDRDRV_OTHER, (), ("geforce",), sure=POSSIBLE),
             ),
