@@ -235,7 +235,7 @@ def cases_of(variant: Variant, facts: LogFacts) -> List[Case]:
     found: List[Case] = []
     won = False
     for one in message.cases:
-        sure = (one.sure or message.sure) > POSSIBLE
+        sure = message.sure_of(one) > POSSIBLE
         if not (won and sure) and holds(one, variant, facts):
             found.append(one)
             won = won or sure
@@ -258,7 +258,7 @@ def judged(scan: Scan) -> Verdict:
             if not cases:
                 aside.append(Aside(variant, hit, NO_CASE))
             for case in (for_nic(one, scan.facts) for one in cases):
-                proof = Proof(variant, hit, case, case.sure or message.sure)
+                proof = Proof(variant, hit, case, message.sure_of(case))
                 found.setdefault(case.cause, Found(case.cause)).proofs.append(proof)
     mark_earlier(found.values(), follows)
     for general, reasons in REASONS.items():
@@ -268,8 +268,8 @@ def judged(scan: Scan) -> Verdict:
 
 
 def mark_earlier(found: Iterable[Found], follows: Iterable[Aside]) -> None:
-    """Marks the causes that only earlier runs show. A message that follows from a failure shows
-    that its run has failed, too."""
+    """Marks the causes that only earlier runs show. A message that follows from a failure belongs
+    to a run that failed, too."""
     causes = [(one, [proof.hit.run for proof in one.proofs]) for one in found]
     runs = [run for _, every in causes for run in every] + [one.hit.run for one in follows]
     newest = max((run for run in runs if run is not None), default=0)

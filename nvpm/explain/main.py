@@ -148,7 +148,7 @@ def redactor(machine: Machine, scan: Scan) -> Callable[[str], str]:
 
 
 def empty(names: List[str]) -> str:
-    """Returns what is said of files that contain nothing."""
+    """Returns the subject of the message about empty files."""
     return clean(f"{names[0]} is empty" if len(names) == 1 else f"all {len(names)} files are empty")
 
 

@@ -69,6 +69,10 @@ class Message(NamedTuple):
     unless: Conditions = ()  # the message says nothing if one of these holds
     sure: int = NAMED
 
+    def sure_of(self, case: Case) -> int:
+        """Returns how sure a case of this message is."""
+        return case.sure or self.sure
+
 
 class Section(NamedTuple):
     """A section of docs/messages.md."""

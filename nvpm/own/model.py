@@ -34,7 +34,7 @@ class Own(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Messages that stand in one table of docs/troubleshooting.md."""
+    """The messages of one table in docs/troubleshooting.md."""
 
     name: str
     messages: Tuple[Own, ...]

@@ -3,6 +3,14 @@
 
 from .model import FINE, Group, Own
 
+# The callback module stays loaded when a newer nv_peer_mem is installed, so their versions can
+# differ. The module and modprobe both say so.
+OTHER_CALLBACK = (
+    "the module nv_peer_mem_callback of another version is loaded, which stays until the next "
+    "boot, and this nv_peer_mem needs its own"
+)
+REBOOT = "Reboot. Until then only the version of nv_peer_mem that was loaded before can be loaded"
+
 LOADING = Group(
     "module-loading",
     (
@@ -34,10 +42,8 @@ LOADING = Group(
         Own(
             "module-other-callback",
             "the module nv_peer_mem_callback that is loaded is of another version",
-            "the module nv_peer_mem_callback of another version is loaded, which stays until the "
-            "next boot, and this nv_peer_mem needs its own",
-            "Reboot. Until then only the version of nv_peer_mem that was loaded before can be "
-            "loaded",
+            OTHER_CALLBACK,
+            REBOOT,
             like="CALLBACK",
         ),
         Own(

@@ -3,6 +3,7 @@
 source of nv_peer_mem contains them."""
 
 from .model import FINE, FOLLOWS, Group, Own
+from .module import OTHER_CALLBACK, REBOOT
 
 DKMS_FORCED = (
     "`dkms build --force` and `dkms install --force` of nvidia-peer-memory ([other "
@@ -86,10 +87,8 @@ LOADING = Group(
             "load-other-callback",
             "<disagrees about version of symbol nvpm_callback"
             "|could not insert 'nv_peer_mem': Protocol not supported>",
-            "the module nv_peer_mem_callback of another version is loaded, which stays until the "
-            "next boot, and this nv_peer_mem needs its own",
-            "Reboot. Until then only the version of nv_peer_mem that was loaded before can be "
-            "loaded",
+            OTHER_CALLBACK,
+            REBOOT,
             like="CALLBACK",
         ),
         Own(

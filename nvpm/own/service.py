@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of the service: init.d/. They stand in its journal (`journalctl -u nv_peer_mem`), and on
-the terminal of a user who calls it."""
+"""Messages of the service: init.d/. The journal has them (`journalctl -u nv_peer_mem`), and the
+terminal of a user who starts the service by hand."""
 
 from .model import FINE, FOLLOWS, Group, Own
 

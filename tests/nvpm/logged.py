@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nvpm.explain import causes as c
-from nvpm.explain import show
+from nvpm.explain import here, show
 from nvpm.explain.answer import CODES, Answer
 from nvpm.explain.judge import judged
 from nvpm.explain.model import POSSIBLE, Case, Cause
 from nvpm.explain.scan import Scan
 from nvpm.explain.table import NAMES, Entry
+from nvpm.facts.fact import Fact
 
 LOGS = Path(__file__).parent / "logs"
 # The writer of these logs names another cause than the table does.
@@ -61,11 +62,15 @@ def of_block(file: str, lines: list[str]) -> Log:
     return Log(file, title[1:-1], shown, expected)
 
 
-def answered(*texts: bytes) -> Answer:
+def answered(*texts: bytes, facts: list[Fact] | None = None) -> Answer:
+    """Returns the answer about logs. FACTS are those of this node, if the logs are of this node."""
     scan = Scan()
     for number, text in enumerate(texts):
         scan.read(f"file{number}", io.BytesIO(text))
-    return Answer([f"file{number}" for number in range(len(texts))], scan, judged(scan), None)
+    verdict = judged(scan)
+    if facts is not None:
+        verdict = here.compared(verdict, facts)
+    return Answer([f"file{number}" for number in range(len(texts))], scan, verdict, facts)
 
 
 def wrong(log: Log, answer: Answer) -> str:
@@ -148,4 +153,4 @@ def contradicted_by(log: Log, answer: Answer) -> list[tuple[Entry, int]]:
 
 def may_be_sure(entry: Entry, case: Case) -> bool:
     """Returns whether an answer by this case may be certain or probable."""
-    return (case.sure or entry.message.sure) > POSSIBLE
+    return entry.message.sure_of(case) > POSSIBLE

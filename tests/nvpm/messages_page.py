@@ -87,7 +87,7 @@ def cases_of(message: Message) -> str:
     if message.cases in SHARED:
         return f"By the error, as [`{SHARED[message.cases]}`](#any-program)."
     parts = [
-        f"{under(case)}**{case.cause.name}**{SURE[case.sure or message.sure]}"
+        f"{under(case)}**{case.cause.name}**{SURE[message.sure_of(case)]}"
         for case in as_proven(message).cases
     ]
     return sentence("; ".join(parts))
@@ -145,7 +145,7 @@ def lines() -> Iterator[str]:
     yield from ("", VERBS_HEAD)
     for message in verbs.GENERAL:
         for case in as_proven(message).cases:
-            possible = SURE[case.sure or message.sure]
+            possible = SURE[message.sure_of(case)]
             yield row(
                 printed(message.text), under(case).rstrip(": "), f"**{case.cause.name}**{possible}"
             )

@@ -212,8 +212,8 @@ def of_preload(file: str, text: str) -> Iterator[Printed]:
 
 
 class Messages(ast.NodeVisitor):
-    """Collects the texts that a file of nvpm writes to the standard error, and the texts of the
-    exceptions that its callers write there."""
+    """Collects the texts that a file of nvpm writes to the standard error, and the texts of its
+    exceptions, which other files write to the standard error."""
 
     def __init__(self, constants: dict[str, str], command: str = "") -> None:
         self.constants, self.command = constants, command

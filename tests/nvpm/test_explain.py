@@ -56,7 +56,7 @@ def test_form(entry: Entry) -> None:
 
 
 def decided(message: Message) -> list[tuple[object, ...]]:
-    return [(case.when, case.unless, case.sure or message.sure) for case in message.cases]
+    return [(case.when, case.unless, message.sure_of(case)) for case in message.cases]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=name)
@@ -166,8 +166,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda one: one.name)
 def test_status_has_the_lines_of_a_cause(cause: Cause) -> None:
-    """A line of status that a cause names is there on some machine of the tests, so that it can
-    show the cause."""
+    """Some machine of the tests has each line of status that a cause names."""
     facts = [made(one) for one in sorted(EXPECTED)]
     for section, names in LINE_OF_STATUS.findall(cause.status):
         for line in re.findall("`([^`]+)`", names):

@@ -4,7 +4,6 @@ cause with this node if the log is of this node."""
 
 import bz2
 import gzip
-import io
 import json
 import lzma
 import os
@@ -16,12 +15,11 @@ from pathlib import Path
 
 import pytest
 from explained import line_of
-from logged import Log, logs, wrong
+from logged import Log, answered, logs, wrong
 
 from nvpm.explain import archives, as_json, here, inputs, long_lines, main, show, texts, texts_of
 from nvpm.explain.answer import CODES, Answer
 from nvpm.explain.conditions import holds_in_log
-from nvpm.explain.judge import judged
 from nvpm.explain.model import FOLLOWS
 from nvpm.explain.scan import MOST_SHAPES, Scan, Shape, Variant
 from nvpm.explain.table import CAUSES, ENTRIES, NAMES, Entry
@@ -32,16 +30,6 @@ MEMLOCK = (
     "alpha1:9:9 [0] x.cc:1 NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory"
 )
 LOGS = list(logs())
-
-
-def answered(*texts: bytes, facts: list[Fact] | None = None) -> Answer:
-    scan = Scan()
-    for number, text in enumerate(texts):
-        scan.read(f"file{number}", io.BytesIO(text))
-    verdict = judged(scan)
-    if facts is not None:
-        verdict = here.compared(verdict, facts)
-    return Answer([f"file{number}" for number in range(len(texts))], scan, verdict, facts)
 
 
 def shown(answer: Answer, width: int = 0) -> list[str]:
@@ -286,16 +274,22 @@ def test_empty_file(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert "train.log is empty" in capsys.readouterr().err
 
 
-def test_hosts_do_not_defeat_the_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines that differ in the names of their hosts have one shape."""
-    looked: list[str] = []
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Collects the lines that the scan looks at closely."""
+    texts: list[str] = []
     look = Scan.look
 
     def count(scan: Scan, text: str, key: int) -> Shape:
-        looked.append(text)
+        texts.append(text)
         return look(scan, text, key)
 
     monkeypatch.setattr(Scan, "look", count)
+    return texts
+
+
+def test_hosts_do_not_defeat_the_shapes(looked: list[str]) -> None:
+    """Lines that differ in the names of their hosts have one shape."""
     hosts = [f"gp{a}{b}{c}" for a in "ghijklmnop" for b in "ghijklmnop" for c in "ghijklmnop"]
     answered("".join(f"{host}:7:7 [0] NCCL INFO Bootstrap : Using\n" for host in hosts).encode())
     assert len(looked) == 1
@@ -538,15 +532,7 @@ def test_order_of_lines_that_name_no_cause() -> None:
         assert 0 < text.index("line 1: ") < text.index("line 2: ")
 
 
-def test_lines_of_one_shape_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[str] = []
-    look = Scan.look
-
-    def count(scan: Scan, text: str, key: int) -> Shape:
-        looked.append(text)
-        return look(scan, text, key)
-
-    monkeypatch.setattr(Scan, "look", count)
+def test_lines_of_one_shape_are_looked_at_once(looked: list[str]) -> None:
     line = "alpha1:{0}:{0} [0] NCCL INFO Channel {0}/0 : 1[{0}] -> 2[1] via P2P/CUMEM/read 0x{0:x}"
     answered("".join(f"{line.format(number)}\n" for number in range(5000)).encode())
     assert len(looked) == 1

@@ -42,7 +42,8 @@ with_proprietary_driver
 mkdir /tmp/asked
 printf '#!/bin/sh\nexec /usr/sbin/modinfo -k %s "$@"\n' "$kver" >/tmp/asked/modinfo
 chmod +x /tmp/asked/modinfo
-advice=$(PATH=/tmp/asked:$PATH /checkout/nvpm.sh advise nv_peer_mem "nv_peer_mem: module using GPL-only symbols uses symbols x from proprietary module nvidia" |
+said="nv_peer_mem: module using GPL-only symbols uses symbols x from proprietary module nvidia"
+advice=$(PATH=/tmp/asked:$PATH /checkout/nvpm.sh advise nv_peer_mem "$said" |
 	sed -n 's/.*, and it does without them: //p')
 check "the module is built again, as advised" saying sh -ec "$advice"
 as_it_should prebuilt "prebuilt: compiled for the release, because the NVIDIA driver is the proprietary one"
