@@ -126,6 +126,7 @@ LOADING = Group(
             f"Build it again: {DKMS_FORCED}",
             like="OTHER_KERNEL",
             here="{to_unlink}Build it again: {rebuild}",
+            rest=True,
         ),
         Own(
             "load-key-rejected",
