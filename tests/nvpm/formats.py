@@ -36,6 +36,9 @@ class Block(NamedTuple):
     row: str
     formats: "list[Format]"
     why: str  # why there is no format
+    # The whole message with conversions in place of values, as users met it. A block has these where
+    # no source is public, or where a program or its libraries make the message of several texts.
+    met: "list[str]"
 
 
 @functools.cache
@@ -147,6 +150,7 @@ def aligned(row: str, form: str) -> "list[tuple[int, int, bool]]":
 def of_block(block: str) -> "Block | None":
     """Returns what a block of a file says. An indented line belongs to the format above it."""
     row, why = "", ""
+    met: list[str] = []
     formats: list[dict[str, str]] = []
     for line in block.splitlines():
         key, _, rest = line.strip().partition(": ")
@@ -156,6 +160,8 @@ def of_block(block: str) -> "Block | None":
             row = rest
         elif key == "no format":
             why = rest
+        elif key == "met":
+            met.append(rest)
         elif key == "format":
             formats.append({"text": rest})
         else:
@@ -172,7 +178,7 @@ def of_block(block: str) -> "Block | None":
         )
         for one in formats
     ]
-    return Block(row, made, why)
+    return Block(row, made, why, met)
 
 
 def of_file(file: Path) -> list[Block]:
@@ -196,9 +202,9 @@ def of_row(text: str) -> "Block | None":
     return blocks().get(text.strip())
 
 
-def filled(row: str, one: Format) -> "list[Fit]":
+def filled(row: str, whole: str) -> "list[Fit]":
     """Returns how each text of a row without alternatives stands in a format, where it does."""
-    found = [fit(text, one.before + one.text) for text in texts.expanded(row)]
+    found = [fit(text, whole) for text in texts.expanded(row)]
     return [each for each in found if each]
 
 

@@ -50,9 +50,9 @@ SURE = {NAMED: "", FITS: "", POSSIBLE: " (possible)"}
 
 def printed(text: str) -> str:
     """Returns the texts that a message stands for, as code: the formats in the program's source,
-    and each text of the row that does not stand in a format as it is."""
+    the whole messages that users met, and each text of the row that stands in none of them."""
     block = formats.of_row(text)
-    shown = [one.before + one.text for one in block.formats] if block else []
+    shown = [one.before + one.text for one in block.formats] + block.met if block else []
     spans = [
         texts.PLACEHOLDER.sub(lambda one: CONVERSIONS[one.group()], one).strip()
         for one in texts.expanded(text)

@@ -50,12 +50,12 @@ def test_each_placeholder_is_one() -> None:
 def test_each_format_is_matched_by_its_row(block: formats.Block) -> None:
     """A format with values is a line that the row's pattern finds."""
     row = next(text for text, _ in ROWS if text.strip() == block.row.strip())
-    for one in block.formats:
-        fits = formats.filled(row, one)
+    for whole in [one.before + one.text for one in block.formats] + block.met:
+        fits = formats.filled(row, whole)
         best = max(fits, key=lambda each: each.literal / each.total, default=None)
-        assert best and best.literal >= LITERAL * best.total, (one.text, best)
+        assert best and best.literal >= LITERAL * best.total, (whole, best)
         line = best.filled
-        assert texts.pattern(row).search(line), (one.text, line)
+        assert texts.pattern(row).search(line), (whole, line)
 
 
 def longest_words(line: str) -> str:
