@@ -36,8 +36,8 @@ class Block(NamedTuple):
     row: str
     formats: "list[Format]"
     why: str  # why there is no format
-    # The whole message with conversions in place of values, as users met it. A block has these where
-    # no source is public, or where a program or its libraries make the message of several texts.
+    # The whole message with conversions in place of values, as users met it: where no source is
+    # public, or where a program or its libraries make the message of several texts.
     met: "list[str]"
 
 
