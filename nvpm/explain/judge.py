@@ -19,7 +19,7 @@ from .scan import Hit, Scan, Variant, line_allows
 ONE_MORE = 0.5
 MOST_MORE = 2
 # Transfers fail in these ways after something else has failed, on this node or on another one.
-LATE = frozenset({c.NETWORK, c.PEER_NIC, c.FREED, c.OTHER_VERSIONS})
+LATE = frozenset({c.NETWORK, c.PEER_NIC, c.FREED, c.OTHER_VERSIONS, c.BOOTSTRAP})
 LATER = 0.75
 # A cause that stands in earlier runs only is not what people ask about.
 EARLIER_RUN = 1.5

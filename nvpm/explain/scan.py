@@ -46,7 +46,10 @@ BAD_LINE = re.compile(
     r"\b(?:ERROR|FATAL|CRITICAL|WARN|Error|error|ERR|fatal|failed|Failed|FAILED|failure|Failure"
     r"|cannot|Cannot|Couldn't|unable|Unable|Assertion|aborting|refused|not supported|Xid"
     r"|Unknown symbol|unknown symbol|disagrees about version|exports duplicate symbol|timed out"
-    r"|BUG:|Oops|Call Trace)\b|^[EF]\d{4} "
+    r"|BUG:|Oops|Call Trace|denied|DENIED|Segmentation fault|SIGSEGV)\b"
+    r"|[Mm]ismatch|MISMATCH|^\[?[EF]\d{4} |\[E\]|\w+Error\b"
+    # Compilers and programs in other languages.
+    r"|\b(?:Fehler|Erreur|erreur) ?:|错误|錯誤|エラー|[Ee]rror ?："
 )
 # Words that look like errors, and say that nothing failed or that only a level was chosen.
 NOT_BAD = re.compile(
@@ -56,7 +59,10 @@ NOT_BAD = re.compile(
 # Lines about GPUDirect RDMA have these words: names of programs, of drivers and of their devices.
 TOPIC = re.compile(
     r"ibv_|mlx[45]|NET/|[Rr][Dd][Mm][Aa]|nvidia|NVRM|peer_?mem|gdr|GDR|\bUCX\b|uct_|ucp_|nvshmem"
-    r"|NVSHMEM|NCCL WARN|libfabric|\bfi_|\b(?:EFA|efa)\b|NIXL|nixl|Mooncake|GPUDirect"
+    r"|NVSHMEM|NCCL (?:WARN|[Ee]rror|failure)|nccl[A-Z]\w+Error|libfabric|\bfi_|\b(?:EFA|efa)\b"
+    r"|NIXL|nixl|Mooncake|mooncake|GPUDirect|[Cc]u[Ff]ile|CUFILE|nvfs|NVFS|\bGDS\b|infinistore"
+    r"|\bucx|libuc[mpst]\b|mscclpp|MSCCLPP|\bUCCL\b|uccl|[Dd]eep_?[Ee][Pp]\b|mvapich|MVAPICH"
+    r"|\bib_(?:write|read|send|atomic)_"
     r"|[Ii]nfini[Bb]and|OpenFabrics|openib|verbs|OFED|ofed|\bIB\b|ib_(?:core|uverbs|umem|cm|sa|mad)"
     r"|\b(?:bnxt_re|irdma|erdma|hfi1|ionic_rdma|mana_ib|hns_roce|qedr|rxe)\b"
     r"|[Dd][Mm][Aa]-?_?[Bb][Uu][Ff]|\bHCA\b|\bRoCE\b"
