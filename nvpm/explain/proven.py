@@ -608,6 +608,7 @@ PROVEN: Dict[str, Tuple[int, ...]] = {
     "linux-modules-extra-<*> but it is not": (0, 1, 2),
     "Errors during downloading metadata for repository": (0, 1),
     "Error ret <n> invoking nvidia_p2p_get_pages": (0, 2),
+    "nvidia-fs:<*>Incompatible page table version": (0,),
     "Inc-bar-usage failed": (0,),
     "gdrdrv:<*>nvidia_p2p_get_pages(va=<*>) failed": (0, 1, 3),
     "gdr_open error: Is gdrdrv driver installed": (0,),
