@@ -425,6 +425,7 @@ PROVEN: Dict[str, Tuple[int, ...]] = {
     "Module ib_core is in use.": (0,),
     "Module ib_core is in use by: <*>nvidia_peermem": (0,),
     "Module <rdma_cm|ib_uverbs|mlx5_core|mlx5_ib|ib_cm|iw_cm> is in use by:": (0,),
+    "Cannot unload the Infiniband driver stack": (0,),
     "Module gdrdrv not found in directory": (0,),
     "insmod: ERROR: could not <load|insert> module <*>gdrdrv.ko<: No such file|: Cannot>": (0,),
     "could not insert '<gdrdrv|nvidia_fs|nvidia-fs>'": (0, 1, 2, 4, 6, 7),
