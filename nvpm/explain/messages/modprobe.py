@@ -212,6 +212,15 @@ SECTION = Section(
             "service or `modprobe -r`; storage (rpcrdma, nvme_rdma, ib_isert) unmounted first",
         ),
         Message(
+            "Cannot unload the Infiniband driver stack",
+            "knneth/mlnx-ofa_kernel: ofed_scripts/mod_load_funcs",
+            (Case(c.MODULE_IN_USE),),
+            note="openibd names what is in the way in the lines before: modules, programs, or "
+            "active virtual functions",
+            do="Stop or unmount what these lines name, and unload the modules, then openibd",
+            sure=FITS,
+        ),
+        Message(
             "Module gdrdrv not found in directory",
             "kmod-project/kmod: tools/modprobe.c; gdrcopy#331",
             (

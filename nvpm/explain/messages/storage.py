@@ -53,6 +53,14 @@ SECTION = Section(
             sure=FITS,
         ),
         Message(
+            "nvidia-fs:<*>Incompatible page table version",
+            "NVIDIA/gds-nvidia-fs: src/nvfs-core.c; gds-nvidia-fs#66",
+            (Case(c.DRIVER_REPLACED),),
+            note="nvidia-fs was built for another NVIDIA driver than the loaded one: 0x00020000 "
+            "begins with driver 580. A `kernel BUG` in `nvfs-stat.c` can follow",
+            do="Build nvidia-fs again for the loaded NVIDIA driver, then reboot",
+        ),
+        Message(
             "rdma version not set for page",
             "NVIDIA/gds-nvidia-fs: src/nvfs-dma.c; gds-nvidia-fs#57",
             (Case(c.IOMMU),),
