@@ -55,10 +55,13 @@ def logs() -> Iterator[Log]:
 
 def of_block(file: str, lines: list[str]) -> Log:
     title, rest = lines[0], lines[1:]
-    assert title.startswith("[") and title.endswith("]"), (file, title)
+    is_title = title.startswith("[") and title.endswith("]")
+    assert is_title, (
+        f"{file}.txt: a block begins with [TITLE], and a log has no empty line: {title}"
+    )
     expected = [line[3:] for line in rest if line.startswith("=> ")]
     shown = [line for line in rest if not line.startswith("=> ")]
-    assert expected and shown, (file, title)
+    assert expected and shown, f"{file}.txt: {title} needs lines of the log, and then lines with =>"
     return Log(file, title[1:-1], shown, expected)
 
 
@@ -93,6 +96,7 @@ def wrong(log: Log, answer: Answer) -> str:
             # Such a log shows that the table may not be sure.
             fits = causes[:1] == [word] or not causes or answer.kind() == "perhaps"
         else:
+            assert word in NAMES.values(), f"{log.file}.txt: {log.title}: there is no cause {word}"
             # A cause beside another one that is as likely is no answer, unless the log says so.
             alone = bool(rest) or (bool(causes) and len(answer.verdict.equals()) == 1)
             fits = causes[:1] == [word] and alone and rest in ("", sureness(answer))

@@ -84,13 +84,25 @@ def under(case: Case) -> str:
 
 def cases_of(message: Message) -> str:
     """Returns the causes of a message by their names."""
-    if message.cases in SHARED:
-        return f"By the error, as [`{SHARED[message.cases]}`](#any-program)."
+    verb, taken = borrowed(message)
     parts = [
         f"{under(case)}**{case.cause.name}**{SURE[message.sure_of(case)]}"
         for case in as_proven(message).cases
+        if (case.cause, case.when) not in taken
     ]
+    if verb:
+        parts.append(f"{'else by' if parts else 'By'} the error, as [`{verb}`](#any-program)")
     return sentence("; ".join(parts))
+
+
+def borrowed(message: Message) -> "tuple[str, set[tuple[Cause, tuple[str, ...]]]]":
+    """Returns the verb of whose cases a message has at least half, with the causes and conditions
+    of these cases. The page does not repeat them. The verb is empty if there is none."""
+    for cases, verb in SHARED.items():
+        taken = {(case.cause, case.when) for case in cases}
+        if 2 * len(taken & {(case.cause, case.when) for case in message.cases}) >= len(taken):
+            return verb, taken
+    return "", set()
 
 
 def cause_cell(message: Message) -> str:
@@ -104,6 +116,21 @@ def cause_cell(message: Message) -> str:
     if message.unless:
         parts.append(f"Nothing is wrong if {' or '.join(map(in_words, message.unless))}.")
     return " ".join(parts)
+
+
+def to_do(message: Message) -> str:
+    """Returns the advice of a message, and of its cases with advice of their own. The table of
+    causes has the advice of the others."""
+    _, taken = borrowed(message)
+    of_case = {
+        case.do: case.cause.name
+        for case in message.cases
+        if case.do and (case.cause, case.when) not in taken
+    }
+    parts = [sentence(message.do)] if message.do else []
+    for do, cause in of_case.items():
+        parts.append(sentence(do) if len(message.cases) == 1 else f"**{cause}**: {sentence(do)}")
+    return " ".join(parts) or "-"
 
 
 def concern(cause: Cause) -> str:
@@ -155,8 +182,7 @@ def lines() -> Iterator[str]:
             yield from (*wrapped(section.intro), "")
         yield HEAD
         for message in section.messages:
-            do = sentence(message.do) if message.do else "-"
-            yield row(printed(message.text), cause_cell(message), do, message.source)
+            yield row(printed(message.text), cause_cell(message), to_do(message), message.source)
     yield ""
 
 

@@ -4,6 +4,7 @@
 that a log in tests/nvpm/logs proves. An answer by another case is possible at most."""
 
 import json
+import runpy
 import subprocess
 import sys
 import types
@@ -74,6 +75,11 @@ def main() -> None:
     if "--print" in sys.argv:
         print(json.dumps(made))
         return
+    before = runpy.run_path(str(FILE))["PROVEN"] if FILE.exists() else {}
+    after = {text: tuple(good) for text, (_, good) in made.items() if good}
+    for text in before.keys() | after.keys():
+        if before.get(text) != after.get(text):
+            print(f"{text}: cases {before.get(text, ())} are now {after.get(text, ())}")
     lines = [f"    {literal(text)}: {tuple(good)}," for text, (_, good) in made.items() if good]
     FILE.write_text(HEAD + "\n".join(lines) + "\n}\n", encoding="utf-8")
     subprocess.run(["ruff", "format", "-q", str(FILE)], check=True)

@@ -38,7 +38,7 @@ def test_each_log_names_its_source(answers: list[tuple[Log, Answer]]) -> None:
     """A log of an independent writer says whether the writer took it from a thread."""
     for log, _ in answers:
         sources = [one for one in log.expected if one.startswith("from ")]
-        assert len(sources) == 1, (log.file, log.title)
+        assert len(sources) == 1, f"{log.file}.txt: {log.title} needs one line => from SOURCE"
 
 
 def test_titles_are_unique(answers: list[tuple[Log, Answer]]) -> None:
