@@ -269,7 +269,7 @@ SECTION = Section(
             (Case(c.NO_HEADERS),),
         ),
         Message(
-            "appears to already be loaded in your kernel",
+            "appears to <already be|be already> loaded in your kernel",
             "nvidia-installer",
             (Case(c.MODULE_IN_USE),),
             note="the installer of the NVIDIA driver finds the older driver loaded",

@@ -476,5 +476,11 @@ SECTION = Section(
             NO_EFA,
             note="the EFA driver in the kernel's log",
         ),
+        Message(
+            "efa <w>: probe with driver efa failed with error <n>",
+            "torvalds/linux: drivers/base/dd.c (6.8 and later)",
+            NO_EFA,
+            note="the EFA driver in the kernel's log",
+        ),
     ),
 )

@@ -387,7 +387,7 @@ SECTION = Section(
             sure=FITS,
         ),
         Message(
-            "mlx5_load_one failed with error code",
+            "<mlx5_load_one|mlx5_init_one> failed with error code",
             "torvalds/linux: drivers/net/ethernet/mellanox/mlx5/core/main.c; rp-ext#129",
             (
                 Case(c.NIC_LOST, ("errno=ETIMEDOUT,EIO",)),

@@ -55,7 +55,7 @@ SECTION = Section(
             do="`show_gids` lists the entries: `MSCCLPP_IB_GID_INDEX` with one of RoCE v2",
         ),
         Message(
-            "<a work item failed|pollCq failed>: status <n>",
+            "a work item failed: status <n>",
             "microsoft/mscclpp: src/core/connection.cc, up to 0.8; mscclpp#315, #323",
             (
                 Case(c.ACS, ("line:status 4 (",)),
