@@ -9,7 +9,7 @@ LOG = Group(
     (
         Own(
             "preload-registered",
-            "nvpm_preload: ibv_reg_mr of <*>: registered as a dma-buf",
+            "nvpm_preload: <w> of <*>: registered as a dma-buf",
             "the library has registered GPU memory as a dma-buf",
             kind=FINE,
         ),
@@ -29,7 +29,7 @@ LOG = Group(
         ),
         Own(
             "preload-no-dma-buf",
-            "nvpm_preload: ibv_reg_mr of <*>: no dma-buf:",
+            "nvpm_preload: <w> of <*>: no dma-buf:",
             "the library could not register the memory as a dma-buf; the rest of the line names "
             "the function that refused it",
             "`nvpm status --all` says what dma-buf lacks on this node (the open NVIDIA driver, "
@@ -51,12 +51,6 @@ LOG = Group(
             "Let the program register without that flag",
         ),
         Own(
-            "preload-old-libibverbs",
-            "this libibverbs has no ibv_reg_dmabuf_mr",
-            "the process's libibverbs is older than rdma-core 34",
-            "A newer rdma-core, in the container if the program runs in one",
-        ),
-        Own(
             "preload-old-libcuda",
             "answered nothing: this libcuda does not have it",
             "the process's libcuda cannot export dma-bufs",
@@ -70,10 +64,11 @@ LOG = Group(
         ),
         Own(
             "preload-verb-failed",
-            "no dma-buf: ibv_reg_dmabuf_mr failed",
-            "the memory was exported as a dma-buf, and the RDMA device or its driver refused it",
-            "`nvpm status --all` says which devices take a dma-buf; `dmesg` may have a line of "
-            "the device's driver",
+            "no dma-buf: the device refused the dma-buf",
+            "the memory was exported as a dma-buf, and the kernel, or the RDMA device's driver, "
+            "refused it",
+            "`nvpm status --all` says which devices take a dma-buf (kernel 5.12 or later); `dmesg` "
+            "may have a line of the device's driver",
         ),
         Own(
             "preload-no-descriptor",

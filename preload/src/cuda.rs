@@ -8,11 +8,16 @@ use core::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void, CStr};
 use core::mem;
 use core::ops::ControlFlow;
 use core::ptr::{null, null_mut};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::elf::Version;
-use crate::libc::Fd;
+use crate::libc::{self, Fd};
 use crate::loaded::{each_object, Remembered};
+use crate::next;
 use crate::ready;
+
+/// The name by which the driver and all programs know libcuda.
+const NAME: &CStr = c"libcuda.so.1";
 
 /// `CUcontext`.
 type Context = *mut c_void;
@@ -67,7 +72,7 @@ fn find(name: &CStr, last: &Remembered<1>) -> *const c_void {
         if let Some([found]) = known {
             return ControlFlow::Break(found);
         }
-        if object.soname() != Some(c"libcuda.so.1") {
+        if object.soname() != Some(NAME) {
             return ControlFlow::Continue(());
         }
         if !ready::is_relocated(object) {
@@ -78,6 +83,35 @@ fn find(name: &CStr, last: &Remembered<1>) -> *const c_void {
         ControlFlow::Break(found)
     });
     found.unwrap_or(null())
+}
+
+/// Keeps libcuda mapped, if it is in the process. Every `dlclose()` of the program calls this
+/// function first, so a function of libcuda that another thread has found stays callable. A libcuda
+/// that was initialized stays mapped in any case.
+///
+/// `dlclose()` takes the lock of `dlopen()`, too, so the function adds no lock to a program.
+pub(crate) fn keep() {
+    static KEPT: AtomicBool = AtomicBool::new(false);
+    if KEPT.load(Ordering::Relaxed) {
+        return;
+    }
+    let is_there = each_object(|object, _| {
+        if object.soname() == Some(NAME) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    if is_there.is_none() {
+        return;
+    }
+    // SAFETY: the name is a string, and nothing new is loaded.
+    let kept = unsafe { libc::dlopen(NAME.as_ptr(), libc::RTLD_KEEP) };
+    if !kept.is_null() {
+        KEPT.store(true, Ordering::Relaxed);
+        // SAFETY: the object was opened just now.
+        unsafe { next::dlclose(kept) };
+    }
 }
 
 /// Defines functions that call the functions of libcuda with the same names, and return a `Result`.

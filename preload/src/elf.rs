@@ -16,8 +16,6 @@ use crate::libc;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const PT_GNU_RELRO: u32 = 0x6474_e552;
-/// The flag of a readable segment.
-const PF_R: u32 = 4;
 
 const DT_NULL: i64 = 0;
 const DT_HASH: i64 = 4;
@@ -38,6 +36,18 @@ const VER_NDX_GLOBAL: u16 = 1;
 /// A bit in the table of versions. It is set if this version of the symbol is not the default
 /// version.
 const HIDDEN: u16 = 0x8000;
+
+/// `Elf64_Ehdr`, as far as this file uses it.
+#[repr(C)]
+struct Header {
+    others: [u64; 4],
+    /// The place of the table of segments in the file.
+    segments: u64,
+    sections: u64,
+    flags_and_sizes: [u16; 4],
+    /// The number of segments.
+    number: u16,
+}
 
 /// `Elf64_Phdr`.
 #[repr(C)]
@@ -109,9 +119,6 @@ struct Tables {
 pub(crate) enum Version {
     /// Exactly this version.
     Only(&'static CStr),
-    /// Only this version is accepted. If the object has no versions, any symbol of the name is
-    /// accepted. The dynamic linker resolves a program's reference to a version by the same rule.
-    Accepts(&'static CStr),
     /// The default version, which `dlsym()` finds.
     Default,
 }
@@ -129,6 +136,19 @@ impl<'a> Object<'a> {
         Self { base, segments }
     }
 
+    /// Returns the object that is mapped at `base`, by its own headers.
+    ///
+    /// # Safety
+    ///
+    /// A library begins there with its headers, and stays mapped for `'a`.
+    pub(crate) unsafe fn at(base: u64) -> Self {
+        // SAFETY: the caller promises it.
+        let header = unsafe { &*(base as *const Header) };
+        let segments = base.wrapping_add(header.segments) as *const Segment;
+        // SAFETY: the headers of a file are in its first segment, which is mapped.
+        unsafe { Self::new(base, segments, header.number) }
+    }
+
     /// Returns whether the object is mapped at `address`.
     pub(crate) fn contains(&self, address: u64) -> bool {
         self.segments.iter().filter(|segment| segment.kind == PT_LOAD).any(|segment| {
@@ -140,23 +160,6 @@ impl<'a> Object<'a> {
     pub(crate) fn start(&self) -> u64 {
         let first = self.segments.iter().find(|segment| segment.kind == PT_LOAD);
         first.map_or(0, |segment| self.base.wrapping_add(segment.start))
-    }
-
-    /// Returns whether the object has `size` readable bytes of its file at `address`.
-    pub(crate) fn is_readable(&self, address: usize, size: usize) -> bool {
-        let readable = |segment: &&Segment| segment.kind == PT_LOAD && segment.flags & PF_R != 0;
-        self.segments.iter().filter(readable).any(|segment| {
-            let offset = (address as u64).wrapping_sub(self.base.wrapping_add(segment.start));
-            offset < segment.size_in_file && size as u64 <= segment.size_in_file - offset
-        })
-    }
-
-    /// Returns the address of the first `size` bytes of the file, or `None` if the object does not
-    /// have them in memory.
-    pub(crate) fn beginning(&self, size: usize) -> Option<usize> {
-        let first = self.segments.iter().find(|one| one.kind == PT_LOAD && one.offset == 0)?;
-        let start = self.base.wrapping_add(first.start) as usize;
-        self.is_readable(start, size).then_some(start)
     }
 
     /// Returns the address of the first page that the dynamic linker makes read-only after it has
@@ -321,10 +324,7 @@ impl Tables {
         let unversioned = number & !HIDDEN <= VER_NDX_GLOBAL;
         match wanted {
             Version::Default => number & HIDDEN == 0,
-            Version::Accepts(_) if unversioned => true,
-            Version::Accepts(name) | Version::Only(name) => {
-                !unversioned && self.version(number & !HIDDEN) == Some(name)
-            }
+            Version::Only(name) => !unversioned && self.version(number & !HIDDEN) == Some(name),
         }
     }
 

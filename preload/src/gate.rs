@@ -56,11 +56,9 @@ impl Drop for Passage {
     }
 }
 
-/// Makes forks wait until no thread is inside. The library calls this function when it is loaded.
-pub(crate) fn close_during_forks() {
-    // SAFETY: the library is never unmapped (`-z nodelete`), so the functions stay.
-    unsafe { libc::__register_atfork(enter, leave, open_in_child, core::ptr::null()) };
-}
+/// The functions that the library gives to `fork()`: for its beginning, for its end in the parent,
+/// and for its end in the child. With them, a fork waits until no thread is inside.
+pub(crate) const DURING_FORKS: [extern "C" fn(); 3] = [enter, leave, open_in_child];
 
 extern "C" fn enter() {
     for tried in 0..TRIES_AT_ONCE + TRIES {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
 //! The functions of the C library that this library uses. Every glibc has all of them, with these
-//! names.
+//! names, and musl has them, too. A program that is linked with musl does not start if a library in
+//! `LD_PRELOAD` needs a function that musl lacks.
 
-use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
+use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
+use core::ptr::null_mut;
 
 pub(crate) const ENOMEM: c_int = 12;
 pub(crate) const EFAULT: c_int = 14;
@@ -11,8 +13,9 @@ pub(crate) const ENFILE: c_int = 23;
 pub(crate) const EMFILE: c_int = 24;
 pub(crate) const EOPNOTSUPP: c_int = 95;
 
-pub(crate) const PTHREAD_CANCEL_DISABLE: c_int = 1;
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
+const SYS_IOCTL: c_long = if cfg!(target_arch = "aarch64") { 29 } else { 16 };
 const SYS_FUTEX: c_long = if cfg!(target_arch = "aarch64") { 98 } else { 202 };
 /// `FUTEX_WAIT | FUTEX_PRIVATE_FLAG`.
 const FUTEX_WAIT: c_int = 128;
@@ -36,6 +39,8 @@ impl Mutex {
     pub(crate) const RECURSIVE: Self = Self([0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
 }
 
+/// Makes `dlopen()` open only an object that is open already, and keep the object mapped for ever.
+pub(crate) const RTLD_KEEP: c_int = 1 | 4 | 0x1000;
 /// Makes `dlsym()` search only the objects after the calling object.
 pub(crate) const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
 
@@ -49,6 +54,8 @@ extern "C" {
     pub(crate) fn abort() -> !;
     /// Returns the address of a symbol, or NULL. Waits for a thread that is inside `dlopen()`.
     pub(crate) fn dlsym(object: *mut c_void, name: *const c_char) -> *mut c_void;
+    /// Opens an object. Waits for a thread that is inside `dlopen()`.
+    pub(crate) fn dlopen(name: *const c_char, how: c_int) -> *mut c_void;
     /// Returns a variable of the environment, or NULL.
     pub(crate) fn getenv(name: *const c_char) -> *const c_char;
     /// Prints to a descriptor.
@@ -61,29 +68,14 @@ extern "C" {
     pub(crate) fn close(fd: c_int) -> c_int;
     /// Makes a system call.
     fn syscall(number: c_long, ...) -> c_long;
-    /// Creates a key for a value. Each thread has a value of its own, which is NULL at first.
-    pub(crate) fn pthread_key_create(key: *mut c_uint, destructor: *const c_void) -> c_int;
-    /// Returns this thread's value.
-    pub(crate) fn pthread_getspecific(key: c_uint) -> *mut c_void;
-    /// Sets this thread's value.
-    pub(crate) fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
     /// Sets whether this thread can be cancelled.
-    pub(crate) fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
     /// Locks a mutex. Returns an error if another thread has locked it.
     pub(crate) fn pthread_mutex_trylock(mutex: *mut Mutex) -> c_int;
     /// Unlocks a mutex.
     pub(crate) fn pthread_mutex_unlock(mutex: *mut Mutex) -> c_int;
     /// Lets another thread run, if one is ready to run.
     fn sched_yield() -> c_int;
-    /// Sets three functions. `fork()` calls the first one at its beginning, the second one at its
-    /// end in the parent, and the third one at its end in the child. `pthread_atfork()` is not
-    /// used, because the C library has it only as a part that must be linked into each library.
-    pub(crate) fn __register_atfork(
-        first: extern "C" fn(),
-        in_parent: extern "C" fn(),
-        in_child: extern "C" fn(),
-        library: *const c_void,
-    ) -> c_int;
     /// Returns the address of this thread's error number.
     fn __errno_location() -> *mut c_int;
 }
@@ -102,6 +94,39 @@ pub(crate) fn set_errno(errno: c_int) {
     let location = unsafe { __errno_location() };
     // SAFETY: as in `errno`.
     unsafe { *location = errno }
+}
+
+/// Makes the system call of `ioctl()`.
+///
+/// # Safety
+///
+/// The arguments are valid for `ioctl()`.
+pub(crate) unsafe fn system_ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+    // SAFETY: the caller promises it.
+    unsafe { syscall(SYS_IOCTL, fd, request, argument) as c_int }
+}
+
+/// While this object exists, the thread cannot be cancelled. `ioctl()` is not a cancellation point,
+/// but a translation calls libcuda and `close()`.
+pub(crate) struct Uncancelled {
+    /// The value that `pthread_setcancelstate()` had before.
+    before: c_int,
+}
+
+impl Uncancelled {
+    pub(crate) fn begin() -> Self {
+        let mut before = 0;
+        // SAFETY: there is room for the old state.
+        unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
+        Self { before }
+    }
+}
+
+impl Drop for Uncancelled {
+    fn drop(&mut self) {
+        // SAFETY: the pointer for the old state may be NULL.
+        unsafe { pthread_setcancelstate(self.before, null_mut()) };
+    }
 }
 
 /// Lets another thread run, if one is ready to run.
@@ -130,24 +155,40 @@ pub(crate) fn page_size() -> u64 {
     u64::from(unsafe { getpagesize() }.unsigned_abs())
 }
 
-/// Returns whether the process may write to the page that begins at `page`. The function does not
-/// change the page. It lets the kernel add 0 to the first word of the page in one atomic step, and
-/// the kernel fails if the page is read-only.
-///
-/// # Safety
-///
-/// The page is mapped.
-pub(crate) unsafe fn is_writable(page: u64) -> bool {
-    let before = errno();
+/// Returns whether the process may read `size` bytes at an address, which lie in at most two pages.
+/// The kernel compares the first and the last word with 0, and does not wait for them to change.
+pub(crate) fn is_readable(address: usize, size: usize) -> bool {
+    let no_time: [c_long; 2] = [0, 0];
+    let end = &raw const no_time;
+    at_both_ends(address, size, |word| {
+        // SAFETY: the kernel checks the address itself.
+        unsafe { syscall(SYS_FUTEX, word, FUTEX_WAIT, 0, end) }
+    })
+}
+
+/// Returns whether the process may write `size` bytes at an address, which lie in at most two pages.
+/// The function does not change them. It lets the kernel add 0 to the first and to the last word in
+/// one atomic step, and the kernel fails if a word is read-only. The words keep their values, even if
+/// other threads change them at the same time.
+pub(crate) fn is_writable(address: usize, size: usize) -> bool {
     let nobody_waits: c_uint = 0;
     let here = &raw const nobody_waits;
     let none: c_long = 0;
-    // SAFETY: no thread waits at any of the two addresses, so the kernel wakes no thread. The word
-    // at `page` keeps its value, even if other threads change it at the same time.
-    let failed = unsafe { syscall(SYS_FUTEX, here, FUTEX_WAKE_OP, 0, none, page, ADD_NOTHING) };
-    let refused = failed != 0 && errno() == EFAULT;
+    at_both_ends(address, size, |word| {
+        // SAFETY: no thread waits at any of the two addresses, so the kernel wakes no thread, and
+        // the kernel checks the second address itself.
+        unsafe { syscall(SYS_FUTEX, here, FUTEX_WAKE_OP, 0, none, word, ADD_NOTHING) }
+    })
+}
+
+/// Returns whether `call` does not fail with `EFAULT` for the first and for the last word of a range.
+/// The error number stays.
+fn at_both_ends(address: usize, size: usize, call: impl Fn(usize) -> c_long) -> bool {
+    let before = errno();
+    let last = address.wrapping_add(size.saturating_sub(1));
+    let good = [address, last].into_iter().all(|at| call(at & !3) != -1 || errno() != EFAULT);
     set_errno(before);
-    !refused
+    good
 }
 
 /// A descriptor, closed when dropped.

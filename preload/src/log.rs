@@ -7,7 +7,7 @@ use core::ffi::{c_int, CStr};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::libc::{self, File};
-use crate::verbs::Request;
+use crate::request::{Memory, Request};
 
 const STDERR: c_int = 2;
 
@@ -51,19 +51,25 @@ fn is_stderr_as_it_was() -> bool {
 /// Writes a line about a registration. `became` is the outcome, and `because` is the function that
 /// caused it. The line also contains the answer of that function. `errno` is the error number that
 /// the caller receives, or 0.
-pub(crate) fn line(asked: &Request, errno: c_int, became: &CStr, because: &CStr, answer: &CStr) {
+pub(crate) fn line(
+    asked: &Request<'_>,
+    errno: c_int,
+    became: &CStr,
+    because: &CStr,
+    answer: &CStr,
+) {
     if !on() || !is_stderr_as_it_was() {
         return;
     }
     let format = match errno {
-        0 => c"nvpm_preload: ibv_reg_mr of %p, %zu bytes: %s%s%s%s\n",
-        _ => c"nvpm_preload: ibv_reg_mr of %p, %zu bytes: %s%s%s%s; the caller gets: %m\n",
+        0 => c"nvpm_preload: %s of %p, %zu bytes: %s%s%s%s\n",
+        _ => c"nvpm_preload: %s of %p, %zu bytes: %s%s%s%s; the caller gets: %m\n",
     };
     let answered = if answer.is_empty() { c"" } else { c" answered " };
-    let [format, became, because, answered, answer] =
-        [format, became, because, answered, answer].map(CStr::as_ptr);
-    let Request { addr, length, .. } = *asked;
+    let [format, verb, became, because, answered, answer] =
+        [format, asked.verb(), became, because, answered, answer].map(CStr::as_ptr);
+    let Memory { addr, length, .. } = asked.memory;
     libc::set_errno(errno);
-    // SAFETY: both formats have a pointer, a size and four strings.
-    unsafe { libc::dprintf(STDERR, format, addr, length, became, because, answered, answer) };
+    // SAFETY: both formats have a string, a pointer, a size and four strings.
+    unsafe { libc::dprintf(STDERR, format, verb, addr, length, became, because, answered, answer) };
 }

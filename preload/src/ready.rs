@@ -63,8 +63,6 @@ pub(crate) fn is_relocated(object: &Object<'_>) -> bool {
             // SAFETY: there is room for the answer, and the address may be any.
             unsafe { find_object(address, &mut Found::default()) == 0 }
         }
-        // SAFETY: `protected()` returns only pages of the object, which stay mapped as long as the
-        // object.
-        None => !object.protected().is_some_and(|page| unsafe { libc::is_writable(page) }),
+        None => !object.protected().is_some_and(|page| libc::is_writable(page as usize, 1)),
     }
 }

@@ -82,12 +82,6 @@ SAID = [
         "modprobe: ERROR: Use --allow-unsupported or set allow_unsupported_modules 1 in "
         "/etc/modprobe.d/10-unsupported-modules.conf",
     ),
-    (
-        "preload-old-libibverbs",
-        "nvpm_preload: ibv_reg_mr of 0x7f1200000000, 1048576 bytes: no dma-buf: this libibverbs "
-        "has "
-        "no ibv_reg_dmabuf_mr; the caller gets: Bad address",
-    ),
 ]
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Builds the preloaded library, the doubles of libibverbs and libcuda, and a client, once, and runs
-the client for each test. If $PRELOAD_LIBRARY names a library, this library is tested and none is
-built. $PRELOAD_EMULATOR is a command that runs programs of another processor. In that case, $CC
-must compile for that processor."""
+"""Builds the preloaded library, the doubles of the kernel, of libibverbs and of libcuda, and a
+client, once, and runs the client for each test. If $PRELOAD_LIBRARY names a library, this library
+is tested and none is built. $PRELOAD_EMULATOR is a command that runs programs of another processor.
+In that case, $CC must compile for that processor."""
 
 import os
 import subprocess
@@ -14,8 +14,8 @@ HERE = Path(__file__).resolve().parent
 CRATE = HERE.parents[1] / "preload"
 BUILT = os.environ.get("PRELOAD_LIBRARY")
 EMULATOR = os.environ.get("PRELOAD_EMULATOR", "").split()
-# Two names of copies of libibverbs, in the form that auditwheel uses.
-BUNDLED, OTHER = "libibverbs-1de1263b.so.1", "libibverbs-0badcafe.so.1"
+# The name of a copy of libibverbs in a Python wheel, in the form that auditwheel uses.
+BUNDLED = "libibverbs-1de1263b.so.1"
 
 # An option of the compiler that gives the functions of libibverbs their versions.
 VERSIONS = f"-Wl,--version-script={HERE}/doubles/ibverbs.map"
@@ -53,29 +53,12 @@ class Bed:
     def __init__(self, where):
         self.where = where
         self.library = Path(BUILT) if BUILT else self.by_cargo()
-        # "new" is linked like Debian's libibverbs, and "symbolic" like Ubuntu's. The others are
-        # older. "v58" has dma-bufs, but no ibv_reg_mr_ex(). "v27" has only the old hash table of
-        # symbols.
+        # "new" is linked like Debian's libibverbs, and "symbolic" like Ubuntu's. The functions of
+        # "unversioned" have no versions.
         self.verbs("new")
         self.verbs("symbolic", "-Wl,-Bsymbolic-functions")
-        self.verbs("old", "-DOLD")
-        self.verbs("v58", "-DV58")
-        self.verbs("v27", "-DV27", "-Wl,--hash-style=sysv")
-        # Each of these copies records its name as an event. "other" has its functions at other
-        # addresses, and has only the old hash table of symbols.
-        self.verbs("system", '-DCOPY="system"')
-        self.verbs("bundle", '-DCOPY="bundled"', name=BUNDLED)
-        # These two copies differ only in addresses. The functions that register, and the functions
-        # behind them, have other addresses in the second copy.
-        in_order = ("-fno-toplevel-reorder", "-fno-asynchronous-unwind-tables", "-s")
-        self.verbs("plain", '-DCOPY="plain"', *in_order)
-        self.verbs("shifted", '-DCOPY="shift"', "-DSHIFTED", *in_order)
-        # The functions of this copy have no versions.
+        self.verbs("bundle", name=BUNDLED)
         self.verbs("unversioned", script="")
-        self.verbs("other", '-DCOPY="other"', "-O0", "-Wl,--hash-style=sysv", name=OTHER)
-        # The pages of code are followed by a hole, because the next segment begins 64 KiB later.
-        apart = ("-nostartfiles", "-Wl,-z,separate-code,-z,max-page-size=65536")
-        self.verbs("at_end", '-DCOPY="at_end"', "-DAT_END", *apart)
         self.cuda("cuda")
         self.cuda("old_cuda", "-DOLD")
         self.double("slow", where / "slow.so")
@@ -87,12 +70,11 @@ class Bed:
         self.compile("client", where / "own_list", "-DOWN_LIST", "-Wl,--export-dynamic")
         bundled = where / "bundle" / BUNDLED
         self.compile("client", where / "linked_with_bundled", "-DLINKED", bundled)
-        self.double("plugin", where / "bundle/plugin.so", bundled)
-        self.double("plugin", where / "new/plugin.so", where / "new/libibverbs.so.1")
-        self.double("shim", where / "shim.so")
-        self.double("shim", where / "iova_shim.so", "-DWITH_IOVA")
-        self.double("walk", where / "walk.so")
-        self.double("system", where / "system.so")
+        self.compile("client", where / "static_verbs", "-DLINKED", HERE / "doubles/ibverbs.c")
+        for kind, name in (("new", "libibverbs.so.1"), ("bundle", BUNDLED)):
+            self.double("plugin", where / kind / "plugin.so", where / kind / name)
+        for name in ("kernel", "shim", "walk", "system"):
+            self.double(name, where / f"{name}.so")
 
     def by_cargo(self):
         environment = dict(os.environ, CARGO_TARGET_DIR=str(self.where / "target"))
@@ -111,6 +93,8 @@ class Bed:
             to,
             source,
             *flags,
+            # Before glibc 2.34, dlopen() is in a library of its own.
+            "-ldl",
         )
 
     def double(self, name, to, *flags):
@@ -140,6 +124,9 @@ class Bed:
         environment = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": paths}
         environment["LD_PRELOAD"] = str(self.library)
         environment.update({name: str(value) for name, value in variables.items()})
+        # The kernel comes after all other preloaded libraries.
+        preloaded = [*filter(None, [environment["LD_PRELOAD"]]), str(self.where / "kernel.so")]
+        environment["LD_PRELOAD"] = ":".join(preloaded)
         if events:
             environment["EVENTS"] = str(seen)
         words = [self.where / client, *" ".join(words).split()]

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Tests the preloaded library with NVIDIA's libcuda, on a machine with a GPU. Libibverbs is a
-double, which refuses each pointer to GPU memory (REAL_ERRNO). Prints the answer for each kind of
-memory. The exit code is 1 if an answer is not as expected.
+"""Tests the preloaded library with NVIDIA's libcuda, on a machine with a GPU. Libibverbs and the
+kernel's RDMA core are doubles, and the latter refuses each pointer (REAL_ERRNO). Prints the answer
+for each kind of memory. The exit code is 1 if an answer is not as expected.
 
     real_cuda.py DIRECTORY [TIMES]
 
-DIRECTORY has libnvpm_preload.so and, in new/, the double. conftest.py builds both files. One kind
-of memory is registered TIMES times (100000)."""
+DIRECTORY has libnvpm_preload.so, kernel.so and, in new/, the libibverbs. conftest.py builds them.
+One kind of memory is registered TIMES times (100000)."""
 
 import ctypes
 import errno
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -55,12 +56,21 @@ def main(directory, times):
     with open(os.path.join(directory, "events"), "w"):
         pass
     if "LD_PRELOAD" not in os.environ:
-        os.environ["LD_PRELOAD"] = os.path.join(directory, "libnvpm_preload.so")
+        preloaded = [os.path.join(directory, one) for one in ("libnvpm_preload.so", "kernel.so")]
+        os.environ["LD_PRELOAD"] = ":".join(preloaded)
         os.environ["LD_LIBRARY_PATH"] = os.path.join(directory, "new")
         os.environ["EVENTS"] = os.path.join(directory, "events")
         os.environ["REAL_ERRNO"] = str(EFAULT)
         os.execv(sys.executable, [sys.executable, *sys.argv])
     return Trial(directory).all(times)
+
+
+def bar1():
+    """Returns how much of the GPU's BAR1 is in use, in nvidia-smi's words."""
+    command = ["nvidia-smi", "-q", "-d", "MEMORY", "-i", "0"]
+    said = subprocess.run(command, capture_output=True, text=True, env={}).stdout
+    lines = said.partition("BAR1")[2].splitlines()
+    return next((" ".join(line.split()) for line in lines if "Used" in line), "unknown")
 
 
 class Trial:
@@ -155,6 +165,7 @@ class Trial:
         thread.start()
         thread.join()
         self.in_child(whole)
+        self.eight()
         self.many(whole, times)
         self.cost(whole)
         print("all as expected" if not self.wrong else f"{self.wrong} WRONG")
@@ -170,6 +181,19 @@ class Trial:
         status = os.waitpid(child, 0)[1]
         self.wrong += status != 0
         print("ok  " if not status else "WRONG", f"a child: status {status}", flush=True)
+
+    def eight(self):
+        """Prints how much of the GPU's BAR1 eight dma-bufs of the same 1 GiB take, and how long
+        their exports take. A program registers the same memory with each of eight devices."""
+        size = c_size_t(1024 * MIB)
+        address, descriptor = c_uint64(self.memory(1024 * MIB)), c_int()
+        print("BAR1 in use before:", bar1())
+        for number in range(1, 9):
+            begun = time.perf_counter()
+            self.call(
+                "cuMemGetHandleForAddressRange", byref(descriptor), address, size, 1, c_uint64(0)
+            )
+            print(f"export {number}: {(time.perf_counter() - begun) * 1e6:.0f} us, {bar1()}")
 
     def many(self, address, times):
         before = len(os.listdir("/proc/self/fd"))

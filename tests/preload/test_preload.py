@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Tests libnvpm_preload.so in real processes, with doubles of libibverbs and libcuda. For each
+"""Tests libnvpm_preload.so in real processes, with doubles of the kernel, of
+libibverbs and of libcuda. For each
 test, mutants.py has a mistake that the test must notice."""
 
 import errno
@@ -36,17 +37,64 @@ def on_system(bed, **system):
     return {"LD_PRELOAD": f"{bed.where}/system.so:{bed.library}", **system}
 
 
-# ---- calls that reach the library --------------------------------------------------
+# ---- ways to the library ------------------------------------------------------------
+
+# How a program gets to the verb.
+WAYS = {
+    "linked": {"client": "linked"},
+    "linked with the copy of a wheel": {"client": "linked_with_bundled", "verbs": "bundle"},
+    "static libibverbs": {"client": "static_verbs"},
+    "dlsym(RTLD_DEFAULT)": {"words": "globally by default"},
+    "dlsym(handle)": {"words": "verbs by dlsym"},
+    "dlvsym(handle, IBVERBS_1.1)": {"words": "verbs by dlvsym"},
+    "dlvsym(handle, IBVERBS_1.8)": {"words": "verbs by iova2"},
+    "RTLD_DEEPBIND": {"words": "deeply by dlsym"},
+}
 
 
-@pytest.mark.parametrize("verbs", ["new", "symbolic"])
+@pytest.mark.parametrize("verbs", ["new", "symbolic", "unversioned"])
+@pytest.mark.parametrize("way", WAYS)
+def test_way(bed, way, verbs):
+    """A program gets to ibv_reg_mr() in one of eight ways, in a libibverbs that is linked as
+    Debian's or as Ubuntu's, or has no versions. The library must translate in all of them."""
+    setting = {"verbs": verbs, **WAYS[way]}
+    words = setting.pop("words", "")
+    if verbs == "unversioned":
+        words = words.replace("by iova2", "by dlsym").replace("by dlvsym", "by dlsym")
+    ran = bed.run("cuda context", words, reg(GPU), LD_AUDIT=bed.library, **setting)
+    assert ran.printed == registered(GPU, 4096)
+    assert ran.of("reg_dmabuf_mr") == [["0", "4096", f"{GPU:#x}", "0x1"]]
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "RTLD_DEEPBIND"])
+def test_way_without_the_auditor(bed, way):
+    """Only RTLD_DEEPBIND needs the auditor, which nvpm run does not use with an old glibc."""
+    setting = dict(WAYS[way])
+    ran = bed.run("cuda context", setting.pop("words", ""), reg(GPU), **setting)
+    assert ran.printed == registered(GPU, 4096)
+
+
+def test_libibverbs_without_the_auditor_bound_deeply(bed):
+    """The command passes the library by. There is no device, so the real kernel refuses it."""
+    ran = bed.run("cuda context deeply", reg(GPU))
+    assert ran.printed[0].startswith("errno=")
+    assert not ran.of("reg_mr")
+
+
+def test_plugin(bed):
+    """A library that is opened with RTLD_LOCAL is linked with a copy of libibverbs, and registers
+    memory while it is being opened."""
+    for kind in ("new", "bundle"):
+        words = ("cuda context plugin", bed.where / kind / "plugin.so")
+        ran = bed.run(*map(str, words), verbs=kind)
+        assert ran.printed == ["registered", "errno=14", "registered"]
+
+
 @pytest.mark.parametrize("access", [LOCAL, LOCAL | WRITE])
-def test_linked_program(bed, access, verbs):
-    """verbs.h calls one function if the flags are a constant, and another one for other flags. In
-    Ubuntu, calls from libibverbs to its own functions do not reach the preloaded library. The
-    registrations must be translated in each of these cases."""
+def test_verbs_of_the_header(bed, access):
+    """verbs.h calls one function if the flags are a constant, and another one for other flags."""
     words = ("cuda context", reg(GPU, access=access), f"iova {GPU:#x} 4096 1 0x7000")
-    ran = bed.run(*words, client="linked", verbs=verbs)
+    ran = bed.run(*words, client="linked")
     assert ran.printed == 2 * registered(GPU, 4096)
     assert [seen[2:] for seen in ran.of("reg_dmabuf_mr")] == [
         [f"{GPU:#x}", f"{access:#x}"],
@@ -54,51 +102,37 @@ def test_linked_program(bed, access, verbs):
     ]
 
 
-def test_locally_opened_libibverbs(bed):
-    """The program opens libibverbs with RTLD_LOCAL and finds functions with dlvsym(), as NCCL and
-    NVSHMEM do."""
-    ran = bed.run(LOCALLY, reg(GPU))
-    assert ran.printed == registered(GPU, 4096)
-    assert ran.of("reg_dmabuf_mr") == [["0", "4096", f"{GPU:#x}", "0x1"]]
-
-
-def test_locally_opened_libibverbs_of_ubuntu(bed):
-    """This registration does not reach the library, so the program must receive the real result."""
-    ran = bed.run(LOCALLY, reg(GPU), verbs="symbolic")
-    assert ran.printed == failed(errno.EFAULT)
-
-
-def test_libibverbs_opened_after_a_look(bed):
-    ran = bed.run("probe", LOCALLY, reg(GPU))
-    assert ran.printed == failed(errno.EOPNOTSUPP) + registered(GPU, 4096)
-
-
 def test_reg_mr_iova(bed):
-    ran = bed.run(LOCALLY, f"iova {GPU + 0x400:#x} 100 1 0x7400")
+    ran = bed.run("cuda context", f"iova {GPU + 0x400:#x} 100 1 0x7400", client="linked")
     assert ran.printed == registered(GPU + 0x400, 100)
     assert ran.of("reg_dmabuf_mr") == [["0x400", "100", "0x7400", "0x1"]]
 
 
-@pytest.mark.parametrize("client, words", [("client", LOCALLY), ("linked", "cuda context")])
-@pytest.mark.parametrize("mask, iova", [(2, GPU), (3, 0x9000)])
-def test_reg_mr_ex(bed, client, words, mask, iova):
-    """dlvsym() in libibverbs returns the real function, so only a call by name reaches the
-    library."""
-    ran = bed.run(words, f"ex {GPU:#x} 4096 1 0x9000 {mask}", client=client)
-    if client == "client":
-        assert ran.printed == failed(errno.EFAULT)
-    else:
-        assert ran.printed == registered(GPU, 4096)
-        assert ran.of("reg_dmabuf_mr") == [["0", "4096", f"{iova:#x}", "0x1"]]
+def test_reg_mr_ex(bed):
+    """The newest command has an attribute for each argument."""
+    access = LOCAL | WRITE | RELAXED_ORDERING | ANOTHER_OPTIONAL
+    ran = bed.run("cuda context", f"ex {GPU + 0x400:#x} 4096 {access} 0x9400", client="linked")
+    assert ran.printed == registered(GPU + 0x400, 4096)
+    seen = f"{LOCAL | WRITE | RELAXED_ORDERING:#x}"
+    assert ran.of("reg_mr_ex_dmabuf") == [["0x400", "4096", "0x9400", seen]]
 
 
-@pytest.mark.parametrize("mask", [0, 2 | 4, 2 | 16, 2 | 1 << 40])
-def test_reg_mr_ex_of_something_else(bed, mask):
-    """A request has a descriptor, a DMA handle or an unknown member. The library must pass such a
-    request on to the real function, and return its answer."""
-    ran = bed.run("cuda context", f"ex {GPU:#x} 4096 1 0 {mask}", client="linked")
+def test_umem(bed):
+    """mlx5's own command makes a umem of memory, for queues in GPU memory."""
+    ran = bed.run("cuda context", f"umem {GPU + 0x400:#x} 4096 3", client="linked")
+    assert ran.printed == registered(GPU + 0x400, 4096)
+    assert ran.of("umem_dmabuf") == [["0x400", "4096", "0x400", "0x3"]]
+    ran = bed.run("cuda context", f"umem {NO_MEMORY} 4096 3", client="linked")
     assert ran.printed == failed(errno.EFAULT)
-    assert not ran.cuda[2:]
+
+
+def test_umem_of_a_dma_buf(bed):
+    """The program has made a dma-buf itself. The address is an offset, even if it looks like an
+    address of GPU memory."""
+    words = ("cuda context", f"umem_of {GPU:#x} 4096 3")
+    ran = bed.run(*words, client="linked", DMABUF_ERRNO=errno.EFAULT)
+    assert ran.printed == failed(errno.EFAULT)
+    assert not ran.cuda[1:]
 
 
 # ---- successful registrations -----------------------------------------------
@@ -206,6 +240,7 @@ def test_peer_memory(bed):
     ran = bed.run(LOCALLY, reg(GPU), PEER_MEMORY=1)
     assert ran.printed == registered(GPU, 4096)
     assert ran.cuda == ["cuCtxPushCurrent_v2"]
+    assert not bed.run(LOCALLY, reg(GPU), PEER_MEMORY=1, NVPM_PRELOAD_LOG=1).said
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EINVAL])
@@ -235,20 +270,6 @@ def test_program_without_cuda(bed):
     assert ran.printed[0] == "errno=14" and ran.printed[2] == "errno=14"
     assert ran.printed[1].startswith("addr=0x")
     assert not [line for line in ran.printed if "libcuda" in line]
-
-
-def test_program_without_libibverbs(bed):
-    ran = bed.run("probe", "libraries")
-    assert ran.printed[0] == f"errno={errno.EOPNOTSUPP}"
-    assert not [line for line in ran.printed if "libibverbs" in line or "libcuda" in line]
-
-
-def test_what_is_registered_meanwhile(bed):
-    """A call of ibv_reg_mr() inside ibv_reg_dmabuf_mr() must receive the real answer. The next call
-    must be translated again."""
-    ran = bed.run(LOCALLY, reg(GPU), reg(GPU + 4096), REENTER=1)
-    assert ran.of("inner") == 2 * [["failed", str(errno.EFAULT)]]
-    assert ran.printed == registered(GPU, 4096) + registered(GPU + 4096, 4096)
 
 
 # ---- threads and processes --------------------------------------------------
@@ -322,14 +343,6 @@ def test_system_without_descriptors(bed, number, seen):
     assert is_named == (number == seen)
 
 
-def test_no_memory_to_enter(bed):
-    """The C library cannot store the value by which a thread knows that it is inside the library.
-    The program must receive the real function's error, and not that of the C library."""
-    ran = bed.run(LOCALLY, reg(GPU), **on_system(bed, SETSPECIFIC_ERRNO=errno.ENOMEM))
-    assert ran.printed == failed(errno.EFAULT)
-    assert not ran.cuda[2:]
-
-
 @pytest.mark.parametrize(
     "function, code, number",
     [
@@ -376,12 +389,6 @@ def test_error_of_the_dma_buf_verb(bed, number):
     assert ran.printed == failed(number) + ["registered=0 descriptors=0"]
 
 
-def test_libibverbs_without_dma_bufs(bed):
-    ran = bed.run(LOCALLY, reg(GPU), "reg host 4096 1", verbs="old")
-    assert ran.printed[0] == f"errno={errno.EOPNOTSUPP}"
-    assert ran.printed[1].startswith("addr=0x")
-
-
 def test_libcuda_without_dma_bufs(bed):
     ran = bed.run(LOCALLY, reg(GPU), cuda="old_cuda", NVPM_PRELOAD_LOG=1)
     assert ran.printed == failed(errno.EOPNOTSUPP)
@@ -422,17 +429,27 @@ def test_log_that_is_full(bed):
 # ---- the real libibverbs ----------------------------------------------------
 
 
-def test_real_libibverbs(bed):
-    """The dynamic linker binds libibverbs' call of ibv_reg_mr_iova2() to the library."""
-    real = subprocess.run(
+def real_verbs():
+    """Returns the directory of the system's libibverbs."""
+    found = subprocess.run(
         ["cc", "-print-file-name=libibverbs.so.1"], capture_output=True, text=True
     )
-    path = os.path.realpath(real.stdout.strip())
-    ran = bed.run(
-        "verbs", LD_BIND_NOW=1, LD_DEBUG="bindings", LD_LIBRARY_PATH=os.path.dirname(path)
-    )
-    bound = [line for line in ran.said if "`ibv_reg_mr_iova2'" in line]
+    return os.path.dirname(os.path.realpath(found.stdout.strip()))
+
+
+def test_real_libibverbs(bed):
+    """The commands are those of rdma-core's own libibverbs."""
+    words = ("cuda context verbs by command", reg(GPU + 0x400, 1000, LOCAL | WRITE))
+    paths = f"{real_verbs()}:{bed.where}/cuda"
+    ran = bed.run(*words, "reg host 4096 1", reg(NO_MEMORY), LD_LIBRARY_PATH=paths)
+    assert ran.printed[0:1] + ran.printed[2:] == registered(GPU + 0x400, 1000) + failed(14)
+    assert ran.of("reg_dmabuf_mr") == [["0x400", "1000", f"{GPU + 0x400:#x}", "0x3"]]
+
+
+def test_symbol_of_the_real_libibverbs(bed):
+    """The dynamic linker binds libibverbs' call of ioctl() to the library."""
+    ran = bed.run("verbs", LD_BIND_NOW=1, LD_DEBUG="bindings", LD_LIBRARY_PATH=real_verbs())
+    bound = [line for line in ran.said if "libibverbs.so.1 [0] to" in line and "`ioctl'" in line]
     assert bound
     for line in bound:
-        assert "libibverbs.so.1 [0] to" in line
         assert "libnvpm_preload.so [0]: normal symbol" in line

@@ -7,11 +7,13 @@
  *
  *	cuda, verbs		opens that library with RTLD_LOCAL, as NCCL does
  *	open FILE		opens another libibverbs in the same way, and uses it from then on
+ *	deeply, globally	opens libibverbs with RTLD_DEEPBIND, or with RTLD_GLOBAL
+ *	by WAY			how the program finds functions of an open libibverbs: by dlvsym (the
+ *				default), dlsym, iova2 (a newer function, by dlvsym), or default (dlsym
+ *				in the whole process), or command (a driver's command of a real libibverbs)
  *	plugin FILE		opens a library that is no libibverbs
- *	close			closes the libibverbs that was opened last, and forgets its domain
+ *	close			closes the libibverbs that was opened last
  *	close_cuda		closes libcuda
- *	pd			takes a protection domain of the libibverbs that is used
- *	crafted			makes one for a real libibverbs, with this program as the device's driver
  *	context			gives the thread a CUDA context
  *	thread, fork		the words that follow are for a new thread, or for a child
  *	cancelled		the next registration in a thread with a cancellation pending; prints
@@ -23,15 +25,19 @@
  *	descriptors		uses all descriptors up
  *	reg ADDRESS LENGTH ACCESS
  *	iova ADDRESS LENGTH ACCESS IOVA
- *	ex ADDRESS LENGTH ACCESS IOVA MASK
+ *	ex ADDRESS LENGTH ACCESS IOVA
+ *	umem ADDRESS LENGTH ACCESS
+ *	umem_of OFFSET LENGTH ACCESS	of a dma-buf, whose descriptor is stdin
  *	times N			the next registration N times; prints how many descriptors were added
  *	threads N		the next registration 1000 times in each of N threads
  *	loading			the next registration, over and over while a thread opens libcuda, and once
  *				afterwards
+ *	closing N		the same, while a thread opens and closes libcuda N times
  *	forks N			the next registration, over and over in three threads, and once in each of
  *				N children; prints how many children hung. With HOLD, the first fork comes
  *				while a thread stays in its walk
- *	probe			calls the ibv_reg_mr_iova2() that the process has without libibverbs
+ *	waiting			asks how many bytes wait in a pipe, the second time with a wrong address
+ *	broken			gives commands at wrong addresses to the device
  *	libraries		prints the libraries of the process
  *	number			prints how many descriptors the process has
  *
@@ -44,15 +50,15 @@
 #include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
 
-#include "context.h"
 #include "doubles.h"
-#include "mr_ex.h"
+#include "uverbs.h"
 
 struct registration {
 	const char *how;
@@ -60,12 +66,12 @@ struct registration {
 	size_t length;
 	int access;
 	uint64_t iova;
-	uint64_t mask;
 };
 
 static void *verbs, *cuda;
-static struct ibv_pd none;
-static struct ibv_pd *pd = &none;
+/* How the program finds the functions of libibverbs. */
+static const char *way = "dlvsym";
+static struct ibv_pd pd;
 
 static void *function(void *library, const char *name, const char *version)
 {
@@ -78,115 +84,88 @@ static void *function(void *library, const char *name, const char *version)
 	return it;
 }
 
-/*
- * This function is each operation of the crafted device's driver. ibv_reg_mr_iova2() calls it with
- * a pointer. The function refuses the pointer, because there is no peer memory. ibv_reg_dmabuf_mr()
- * calls it with an offset.
- */
-static struct ibv_mr *operation(struct ibv_pd *unused, uint64_t start)
-{
-	Dl_info copy;
-
-	(void)unused;
-	dladdr(__builtin_return_address(0), &copy);
-	event("%s %s\n", start < GPU_SIZE ? "dmabuf_by" : "by", strrchr(copy.dli_fname, '/') + 1);
-	if (in_gpu(start, GPU_MEMORY, 0)) {
-		errno = EFAULT;
-		return NULL;
-	}
-	return calloc(1, 4096);
-}
-
-/*
- * Makes a protection domain. All operations are the same function, because their order differs
- * between versions of rdma-core. The context must contain a function of libibverbs. It contains an
- * exported one, because this program cannot name a static one.
- */
-static struct ibv_pd *crafted(void)
-{
-	static struct ibv_pd crafted;
-	static void *device[64], *operations[512];
-	struct double_context *it = calloc(1, sizeof(*it));
-
-	for (int i = 0; i < 512; i++)
-		operations[i] = operation;
-	it->create_cq_ex = function(verbs, "ibv_query_port", "IBVERBS_1.1");
-	it->priv = operations;
-	it->sz = sizeof(*it);
-	it->context.device = device;
-	it->context.abi_compat = IS_EXTENDED;
-	crafted.context = (struct ibv_context *)&it->context;
-	return &crafted;
-}
-
-/* A request for a dma-buf has the descriptor of a file of 64 KiB, and the address as its offset. */
-static struct mr_init_attr attributes_of(struct registration *it)
-{
-	struct mr_init_attr attr = { it->length, it->access, it->mask, it->iova, it->addr };
-
-	if (it->mask & MASK_FD) {
-		attr.fd = memfd_create("dma-buf", 0);
-		if (ftruncate(attr.fd, 65536))
-			attr.fd = -1;
-		attr.fd_offset = (uint64_t)it->addr;
-		if (!(it->mask & MASK_ADDR))
-			attr.addr = NULL;
-	}
-	return attr;
-}
-
 #ifdef LINKED
-struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr);
+struct ibv_mr *reg_mr_ex(void *addr, size_t length, uint64_t iova, int access);
+struct ibv_mr *umem_reg(void *addr, size_t length, int access, int fd);
 
 /*
  * Registers memory. verbs.h calls one function if the flags are a constant, and another function if
  * they are not.
  */
-static struct ibv_mr *registered(struct registration *it)
+static struct ibv_mr *by_link(struct registration *it)
 {
-	struct mr_init_attr attr = attributes_of(it);
-
 	if (!strcmp(it->how, "iova"))
-		return ibv_reg_mr_iova(pd, it->addr, it->length, it->iova, IBV_ACCESS_LOCAL_WRITE);
+		return ibv_reg_mr_iova(&pd, it->addr, it->length, it->iova, IBV_ACCESS_LOCAL_WRITE);
 	if (!strcmp(it->how, "ex"))
-		return ibv_reg_mr_ex(pd, &attr);
+		return reg_mr_ex(it->addr, it->length, it->iova, it->access);
+	if (!strcmp(it->how, "umem"))
+		return umem_reg(it->addr, it->length, it->access, -1);
+	if (!strcmp(it->how, "umem_of"))
+		return umem_reg(it->addr, it->length, it->access, 0);
 	if (it->access == IBV_ACCESS_LOCAL_WRITE)
-		return ibv_reg_mr(pd, it->addr, it->length, IBV_ACCESS_LOCAL_WRITE);
-	return ibv_reg_mr(pd, it->addr, it->length, it->access);
-}
-
-static struct ibv_pd *own_pd(void)
-{
-	return ibv_alloc_pd(NULL);
+		return ibv_reg_mr(&pd, it->addr, it->length, IBV_ACCESS_LOCAL_WRITE);
+	return ibv_reg_mr(&pd, it->addr, it->length, it->access);
 }
 #else
-static struct ibv_mr *registered(struct registration *it)
+static struct ibv_mr *by_link(struct registration *it)
 {
-	struct mr_init_attr attr = attributes_of(it);
-	struct ibv_mr *(*reg)(struct ibv_pd *pd, void *addr, size_t length, int access);
-	struct ibv_mr *(*iova)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access);
-	struct ibv_mr *(*ex)(struct ibv_pd *pd, struct mr_init_attr *attr);
-
-	if (!strcmp(it->how, "iova")) {
-		iova = function(verbs, "ibv_reg_mr_iova", "IBVERBS_1.7");
-		return iova(pd, it->addr, it->length, it->iova, it->access);
-	}
-	if (!strcmp(it->how, "ex")) {
-		ex = function(verbs, "ibv_reg_mr_ex", "IBVERBS_1.15");
-		return ex(pd, &attr);
-	}
-	reg = function(verbs, "ibv_reg_mr", "IBVERBS_1.1");
-	return reg(pd, it->addr, it->length, it->access);
-}
-
-static struct ibv_pd *own_pd(void)
-{
-	struct ibv_pd *(*alloc)(struct ibv_context *context);
-
-	alloc = function(verbs, "ibv_alloc_pd", "IBVERBS_1.1");
-	return alloc(NULL);
+	(void)it;
+	exit(4);
 }
 #endif
+
+/*
+ * Registers memory as a device's driver in a real libibverbs does. Libibverbs has no public header for
+ * drivers. The context has only the things that the command needs. Its private part belongs to
+ * libibverbs, and begins with flags: all of them are set, so that libibverbs uses ioctl().
+ */
+static struct ibv_mr *by_command(struct registration *it)
+{
+	static struct verbs_context context;
+	/* A region with its driver's part behind it, a command with its header, and an answer. */
+	static struct ibv_mr mr[4];
+	uint64_t command[1 + sizeof(struct ib_uverbs_reg_mr) / 8];
+	struct ib_uverbs_reg_mr_resp resp;
+	int (*reg)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access, void *mr,
+		   void *command, size_t size, void *resp, size_t room);
+
+	context.priv = memset(malloc(4096), 1, 4096);
+	/* Libibverbs takes the context for the end of a struct verbs_context. */
+	context.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	context.context.cmd_fd = DEVICE_FD;
+	pd.context = &context.context;
+	pd.handle = PD_HANDLE;
+	reg = function(verbs, "ibv_cmd_reg_mr", NULL);
+	errno = reg(&pd, it->addr, it->length, (uintptr_t)it->addr, it->access, mr, command, sizeof(command),
+		    &resp, sizeof(resp));
+	mr->addr = it->addr;
+	mr->length = it->length;
+	return errno ? NULL : mr;
+}
+
+/* Registers memory with a function that the program looks up itself. */
+static struct ibv_mr *by_name(struct registration *it)
+{
+	struct ibv_mr *(*reg)(struct ibv_pd *pd, void *addr, size_t length, int access);
+	struct ibv_mr *(*iova2)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				unsigned int access);
+	void *where = strcmp(way, "default") ? verbs : RTLD_DEFAULT;
+	const char *version = strcmp(way, "dlvsym") ? NULL : "IBVERBS_1.1";
+
+	if (!strcmp(way, "command"))
+		return by_command(it);
+	if (!strcmp(way, "iova2")) {
+		iova2 = function(verbs, "ibv_reg_mr_iova2", "IBVERBS_1.8");
+		return iova2(&pd, it->addr, it->length, (uintptr_t)it->addr, it->access);
+	}
+	reg = function(where, "ibv_reg_mr", version);
+	return reg(&pd, it->addr, it->length, it->access);
+}
+
+static struct ibv_mr *registered(struct registration *it)
+{
+	return verbs || !strcmp(way, "default") ? by_name(it) : by_link(it);
+}
 
 static void say(struct ibv_mr *mr)
 {
@@ -317,6 +296,25 @@ static void *load_cuda(void *unused)
 	return unused;
 }
 
+static void *open_and_close(void *times)
+{
+	for (int i = atoi(times); i; i--)
+		dlclose(open_library("libcuda.so.1"));
+	loaded = true;
+	return NULL;
+}
+
+static void while_closing(struct registration *it, char *times)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, open_and_close, times);
+	while (!loaded)
+		free(registered(it));
+	pthread_join(thread, NULL);
+	say(registered(it));
+}
+
 static void while_loading(struct registration *it)
 {
 	pthread_t thread;
@@ -366,6 +364,34 @@ static void forks(struct registration *it, int number)
 	_exit(0);
 }
 
+/* Gives commands to the device that are wholly or partly at wrong addresses. */
+static void broken(void)
+{
+	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ib_uverbs_reg_mr asked = { .start = GPU_MEMORY, .length = 4096 };
+	struct command it = {
+		.hdr = { .object_id = UVERBS_OBJECT_DEVICE, .method_id = UVERBS_METHOD_INVOKE_WRITE, .num_attrs = 3 },
+		.attrs = {
+			{ UVERBS_ATTR_WRITE_CMD, 8, .data = IB_USER_VERBS_CMD_REG_MR },
+			{ UVERBS_ATTR_CORE_IN, sizeof(asked), .data = (uintptr_t)&asked },
+			{ UVERBS_ATTR_CORE_OUT, 12, .data = (uintptr_t)&asked },
+		},
+	};
+	static const struct ib_uverbs_reg_mr_resp constant;
+	struct ib_uverbs_ioctl_hdr *at_end = (void *)(page + 4096 - sizeof(*at_end));
+
+	munmap(page + 4096, 4096);
+	*at_end = it.hdr;
+	for (int i = 0; i < 5; i++) {
+		void *commands[] = { (void *)NO_MEMORY, page + 4096 - 8, at_end, &it, &it };
+
+		it.attrs[1].data = i == 3 ? (uintptr_t)page + 4096 - 8 : (uintptr_t)&asked;
+		it.attrs[2].data = i == 4 ? (uintptr_t)&constant : (uintptr_t)&asked;
+		printf("errno=%d\n", ioctl(DEVICE_FD, RDMA_VERBS_IOCTL, commands[i]) ? errno : 0);
+	}
+	fflush(stdout);
+}
+
 static void other_stderr(const char *file)
 {
 	close(2);
@@ -377,6 +403,7 @@ static void *words(void *arguments)
 {
 	int times = 0, at_once = 0, children = 0;
 	bool is_cancelled = false, is_kept = false, is_loading = false;
+	char *closings = NULL;
 
 	for (char **word = arguments; *word; word++) {
 		if (!strcmp(*word, "cuda")) {
@@ -385,17 +412,19 @@ static void *words(void *arguments)
 			verbs = open_library("libibverbs.so.1");
 		} else if (!strcmp(*word, "open")) {
 			verbs = open_library(*++word);
+		} else if (!strcmp(*word, "deeply")) {
+			verbs = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+		} else if (!strcmp(*word, "globally")) {
+			dlopen("libibverbs.so.1", RTLD_NOW | RTLD_GLOBAL);
+		} else if (!strcmp(*word, "by")) {
+			way = *++word;
 		} else if (!strcmp(*word, "plugin")) {
 			open_library(*++word);
 		} else if (!strcmp(*word, "close")) {
 			dlclose(verbs);
-			pd = &none;
+			verbs = NULL;
 		} else if (!strcmp(*word, "close_cuda")) {
 			dlclose(cuda);
-		} else if (!strcmp(*word, "pd")) {
-			pd = own_pd();
-		} else if (!strcmp(*word, "crafted")) {
-			pd = crafted();
 		} else if (!strcmp(*word, "cancelled")) {
 			is_cancelled = true;
 		} else if (!strcmp(*word, "kept")) {
@@ -429,14 +458,20 @@ static void *words(void *arguments)
 			at_once = atoi(*++word);
 		} else if (!strcmp(*word, "loading")) {
 			is_loading = true;
+		} else if (!strcmp(*word, "closing")) {
+			closings = *++word;
 		} else if (!strcmp(*word, "forks")) {
 			children = atoi(*++word);
-		} else if (!strcmp(*word, "probe")) {
-			struct ibv_mr *(*iova2)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-						unsigned int access);
+		} else if (!strcmp(*word, "waiting")) {
+			int bytes = -1, ends[2] = { -1, -1 };
 
-			iova2 = function(RTLD_DEFAULT, "ibv_reg_mr_iova2", NULL);
-			say(iova2(pd, NULL, 0, 0, 0));
+			if (!pipe(ends) && write(ends[1], "four", 4) == 4 && !ioctl(ends[0], FIONREAD, &bytes))
+				printf("%d bytes\n", bytes);
+			/* The kernel cannot write to this address. */
+			if (ioctl(ends[0], FIONREAD, NO_MEMORY))
+				printf("errno=%d\n", errno);
+		} else if (!strcmp(*word, "broken")) {
+			broken();
 		} else if (!strcmp(*word, "libraries")) {
 			libraries();
 		} else if (!strcmp(*word, "number")) {
@@ -449,10 +484,8 @@ static void *words(void *arguments)
 			it.length = strtoul(word[2], NULL, 0);
 			it.access = strtoul(word[3], NULL, 0);
 			word += 3;
-			if (strcmp(it.how, "reg"))
+			if (!strcmp(it.how, "iova") || !strcmp(it.how, "ex"))
 				it.iova = strtoul(*++word, NULL, 0);
-			if (!strcmp(it.how, "ex"))
-				it.mask = strtoul(*++word, NULL, 0);
 			if (times) {
 				int before, done;
 
@@ -466,6 +499,8 @@ static void *words(void *arguments)
 				be_kept(&it);
 			} else if (is_loading) {
 				while_loading(&it);
+			} else if (closings) {
+				while_closing(&it, closings);
 			} else if (children) {
 				forks(&it, children);
 			} else if (at_once) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Declarations that the doubles of libcuda and libibverbs and their client share. */
+/* Declarations that the doubles and their client share. */
 #ifndef DOUBLES_H
 #define DOUBLES_H
 
@@ -20,6 +20,11 @@
 #define GPU_POOL	0x7e1000000000ul
 #define PINNED_HOST	0x7e2000000000ul
 #define NO_MEMORY	0x1000ul
+
+/* The descriptor of the RDMA device, which is no open file, its driver (mlx5) and the domain. */
+#define DEVICE_FD	999
+#define DRIVER_ID	1
+#define PD_HANDLE	55
 
 static inline bool in_gpu(uint64_t start, uint64_t base, size_t length)
 {

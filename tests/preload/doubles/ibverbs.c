@@ -1,161 +1,100 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * libibverbs.so.1 for tests of the preloaded library. The simulated kernel has no peer memory,
- * and is strict about dma-bufs. As in rdma-core, ibv_reg_mr() calls ibv_reg_mr_iova2() by its name.
- *
- * With -DOLD, there are no dma-bufs. With -DV58, there is no ibv_reg_mr_ex(), as before rdma-core 59. With -DV27, ibv_reg_mr_iova2() is also missing, as in
- * rdma-core 27. With -DCOPY="NAME", each registration is an event `in NAME`. With -DSHIFTED, the
- * functions that register have other addresses. With -DAT_END, the function that identifies the
- * copy is the end of the last page of code. In the environment:
- *
- *	PEER_MEMORY=1		the kernel has peer memory
- *	REAL_ERRNO=N		ibv_reg_mr() fails with this number, in place of EFAULT
- *	DMABUF_ERRNO=N		ibv_reg_dmabuf_mr() fails with this number
- *	REENTER=1		ibv_reg_dmabuf_mr() registers GPU memory with ibv_reg_mr()
+ * libibverbs.so.1 for tests of the preloaded library. It gives the same commands to ioctl() as that
+ * of rdma-core. As there, ibv_reg_mr() calls ibv_reg_mr_iova2() by its name. The doubles of libibverbs
+ * and libmlx5 are one library. In the tests, kernel.c answers the commands.
  */
 #include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <infiniband/verbs.h>
 
-#include "context.h"
 #include "doubles.h"
-#include "mr_ex.h"
+#include "uverbs.h"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-/* The address of this function shows which copy has made a protection domain. */
-#ifdef AT_END
-void *create_cq_ex(void);
-/* On each processor the function has 8 bytes. */
-__asm__(".pushsection .text.at_end, \"ax\", %progbits\n"
-	".hidden create_cq_ex\n"
-	".balign 4096\n"
-	".skip 4096 - 8\n"
-	".globl create_cq_ex\n"
-	".type create_cq_ex, %function\n"
-	"create_cq_ex:\n"
-#ifdef __aarch64__
-	"mov x0, #0\n"
-	"ret\n"
-#else
-	"xor %eax, %eax\n"
-	".skip 5, 0x90\n"
-	"ret\n"
-#endif
-	".popsection\n");
-#else
-static void *create_cq_ex(void)
+static void begin(struct command *it, int object, int method)
 {
-	return NULL;
-}
-#endif
-
-static struct double_context context = {
-	.create_cq_ex = create_cq_ex,
-	.sz = sizeof(context),
-	.context.abi_compat = IS_EXTENDED,
-};
-
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *unused)
-{
-	struct ibv_pd *pd = calloc(1, sizeof(*pd));
-
-	(void)unused;
-	pd->context = (struct ibv_context *)&context.context;
-	return pd;
+	memset(it, 0, sizeof(*it));
+	it->hdr.length = sizeof(it->hdr);
+	it->hdr.object_id = object;
+	it->hdr.method_id = method;
+	it->hdr.driver_id = DRIVER_ID;
 }
 
-/* Returns whether this copy has made the protection domain, or no copy has made it. */
-static bool is_own(struct ibv_pd *pd)
+/* Appends an attribute, and returns it. */
+static struct ib_uverbs_attr *add(struct command *it, int id, int length, uint64_t data)
 {
-#ifdef COPY
-	event("in %s\n", COPY);
-#endif
-	return !pd || !pd->context || pd->context == (struct ibv_context *)&context.context;
+	struct ib_uverbs_attr *attr = &it->attrs[it->hdr.num_attrs++];
+
+	it->hdr.length += sizeof(*attr);
+	attr->attr_id = id;
+	attr->len = length;
+	attr->flags = UVERBS_ATTR_F_MANDATORY;
+	attr->data = data;
+	return attr;
 }
 
-static struct ibv_mr *region(struct ibv_pd *pd, void *addr, size_t length)
+static bool send(struct command *it)
+{
+	return !ioctl(DEVICE_FD, RDMA_VERBS_IOCTL, it);
+}
+
+/* Returns a region with the kernel's answers, or NULL if they are not those of kernel.c. */
+static struct ibv_mr *region(void *addr, size_t length, uint32_t handle, uint32_t lkey, uint32_t rkey)
 {
 	struct ibv_mr *mr = calloc(1, sizeof(*mr));
 
-	mr->pd = pd;
+	if (handle != 77 || lkey != 78 || rkey != 79) {
+		errno = ENOTUNIQ;
+		return NULL;
+	}
 	mr->addr = addr;
 	mr->length = length;
-	mr->lkey = 1;
-	mr->rkey = 2;
 	return mr;
 }
 
-#ifdef SHIFTED
-/*
- * Because of this function, the functions that follow have other addresses than in a copy without
- * it.
- */
-__attribute__((used)) static void shift(void)
-{
-}
-#endif
-
-static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-			  unsigned int access)
-{
-	uint64_t start = (uintptr_t)addr;
-	bool on_demand = access & IBV_ACCESS_ON_DEMAND;
-	bool gpu = in_gpu(start, GPU_MEMORY, 0) || in_gpu(start, GPU_POOL, 0);
-
-	event("reg_mr %p %zu %#lx %#x\n", addr, length, iova, access);
-	if (!is_own(pd)) {
-		errno = EXDEV;
-		return NULL;
-	}
-#ifdef V27
-	/* Versions before rdma-core 30 pass optional flags on, and the kernel refuses them. */
-	if (access & IBV_ACCESS_OPTIONAL_RANGE) {
-		errno = EINVAL;
-		return NULL;
-	}
-#endif
-	if (told("REAL_ERRNO")) {
-		errno = told("REAL_ERRNO");
-		return NULL;
-	}
-	if (start == NO_MEMORY || in_gpu(start, PINNED_HOST, 0) || (gpu && !on_demand && !told("PEER_MEMORY"))) {
-		errno = EFAULT;
-		return NULL;
-	}
-	return region(pd, addr, length);
-}
-
-#ifdef V27
-/* Programs of 2006 call this function, with other structures. */
-struct ibv_mr *reg_mr_1_0(void)
-{
-	event("wrong version\n");
-	errno = EXDEV;
-	return NULL;
-}
-__asm__(".symver reg_mr_1_0, ibv_reg_mr@IBVERBS_1.0");
-
-struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
-{
-	return reg(pd, addr, length, iova, access);
-}
-
-/*
- * In rdma-core 27 this function does not call ibv_reg_mr_iova() by name, but another version might.
- */
-struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
-{
-	return ibv_reg_mr_iova(pd, addr, length, (uintptr_t)addr, access);
-}
-#else
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				unsigned int access)
 {
-	return reg(pd, addr, length, iova, access);
+	struct ib_uverbs_reg_mr asked = {
+		.start = (uintptr_t)addr,
+		.length = length,
+		.hca_va = iova,
+		.pd_handle = PD_HANDLE,
+		.access_flags = access,
+	};
+	struct ib_uverbs_reg_mr_resp resp = { 0 };
+	struct command it;
+
+	(void)pd;
+	begin(&it, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
+	add(&it, UVERBS_ATTR_WRITE_CMD, 8, IB_USER_VERBS_CMD_REG_MR);
+	add(&it, UVERBS_ATTR_CORE_IN, sizeof(asked), (uintptr_t)&asked);
+	add(&it, UVERBS_ATTR_CORE_OUT, sizeof(resp), (uintptr_t)&resp);
+	return send(&it) ? region(addr, length, resp.mr_handle, resp.lkey, resp.rkey) : NULL;
+}
+
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+				 int access)
+{
+	struct ib_uverbs_attr *handle;
+	uint32_t lkey = 0, rkey = 0;
+	struct command it;
+
+	(void)pd;
+	begin(&it, UVERBS_OBJECT_MR, UVERBS_METHOD_REG_DMABUF_MR);
+	handle = add(&it, UVERBS_ATTR_REG_DMABUF_MR_HANDLE, 0, 0);
+	add(&it, UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, sizeof(lkey), (uintptr_t)&lkey);
+	add(&it, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, sizeof(rkey), (uintptr_t)&rkey);
+	add(&it, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, 0, PD_HANDLE);
+	add(&it, UVERBS_ATTR_REG_DMABUF_MR_OFFSET, 8, offset);
+	add(&it, UVERBS_ATTR_REG_DMABUF_MR_LENGTH, 8, length);
+	add(&it, UVERBS_ATTR_REG_DMABUF_MR_IOVA, 8, iova);
+	add(&it, UVERBS_ATTR_REG_DMABUF_MR_FD, 4, fd);
+	add(&it, UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, 4, access);
+	return send(&it) ? region((void *)offset, length, handle->data, lkey, rkey) : NULL;
 }
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
@@ -167,60 +106,44 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
 {
 	return ibv_reg_mr_iova2(pd, addr, length, iova, access);
 }
-#endif
 
-int ibv_dereg_mr(struct ibv_mr *mr)
+/* ibv_reg_mr_ex() has another structure. Its command is the same for these arguments. */
+struct ibv_mr *reg_mr_ex(void *addr, size_t length, uint64_t iova, int access)
 {
-	free(mr);
-	return 0;
+	struct ib_uverbs_attr *handle;
+	uint32_t lkey = 0, rkey = 0;
+	struct command it;
+
+	begin(&it, UVERBS_OBJECT_MR, METHOD_REG_MR);
+	add(&it, REG_MR_ADDR, 8, (uintptr_t)addr);
+	add(&it, REG_MR_IOVA, 8, iova);
+	handle = add(&it, REG_MR_HANDLE, 0, 0);
+	add(&it, REG_MR_RESP_LKEY, sizeof(lkey), (uintptr_t)&lkey);
+	add(&it, REG_MR_RESP_RKEY, sizeof(rkey), (uintptr_t)&rkey);
+	add(&it, REG_MR_PD_HANDLE, 0, PD_HANDLE);
+	add(&it, REG_MR_LENGTH, 8, length);
+	add(&it, REG_MR_ACCESS_FLAGS, 4, access);
+	return send(&it) ? region(addr, length, handle->data, lkey, rkey) : NULL;
 }
 
-#if !defined(OLD) && !defined(V27) && !defined(V58)
-/* This function does not call ibv_reg_mr_iova2(), as in rdma-core. */
-struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr)
-{
-	event("reg_mr_ex %#lx %zu %#x\n", attr->comp_mask, attr->length, attr->access);
-	if (!is_own(pd)) {
-		errno = EXDEV;
-		return NULL;
-	}
-	if (in_gpu((uintptr_t)attr->addr, GPU_MEMORY, 0)) {
-		errno = EFAULT;
-		return NULL;
-	}
-	return region(pd, attr->addr, attr->length);
-}
-#endif
-
-#if !defined(OLD) && !defined(V27)
 /*
- * Makes the same check as the kernel. The range must be inside the dma-buf, with the same offset in
- * a page.
+ * Makes a umem as mlx5dv_devx_umem_reg() does. With a descriptor, it makes a umem of a dma-buf as
+ * mlx5dv_devx_umem_reg_ex() does, and the address is an offset.
  */
-static bool allowed(uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+struct ibv_mr *umem_reg(void *addr, size_t length, int access, int fd)
 {
-	const int flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING;
-	struct stat file;
+	struct ib_uverbs_attr *handle;
+	uint32_t number = 0;
+	struct command it;
 
-	return !fstat(fd, &file) && offset + length <= (uint64_t)file.st_size &&
-	       !((offset ^ iova) & (getpagesize() - 1)) && !(access & ~flags);
+	begin(&it, MLX5_IB_OBJECT_DEVX_UMEM, MLX5_IB_METHOD_DEVX_UMEM_REG);
+	add(&it, MLX5_IB_ATTR_DEVX_UMEM_REG_ADDR, 8, (uintptr_t)addr);
+	add(&it, MLX5_IB_ATTR_DEVX_UMEM_REG_LEN, 8, length);
+	add(&it, MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS, 4, access);
+	if (fd >= 0)
+		add(&it, MLX5_IB_ATTR_DEVX_UMEM_REG_DMABUF_FD, 0, fd);
+	add(&it, MLX5_IB_ATTR_DEVX_UMEM_REG_PGSZ_BITMAP, 8, ~0xfffull);
+	add(&it, MLX5_IB_ATTR_DEVX_UMEM_REG_OUT_ID, sizeof(number), (uintptr_t)&number);
+	handle = add(&it, MLX5_IB_ATTR_DEVX_UMEM_REG_HANDLE, 0, 0);
+	return send(&it) && number == 80 ? region(addr, length, handle->data, 78, 79) : NULL;
 }
-
-struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
-				 int fd, int access)
-{
-	event("reg_dmabuf_mr %#lx %zu %#lx %#x\n", offset, length, iova, access);
-	if (told("REENTER")) {
-		struct ibv_mr *mr = ibv_reg_mr(pd, (void *)GPU_MEMORY, 1, 0);
-
-		event("inner %s %d\n", mr ? "registered" : "failed", mr ? 0 : errno);
-	}
-	errno = told("DMABUF_ERRNO");
-	if (!errno && !is_own(pd))
-		errno = EXDEV;
-	if (!errno && !allowed(offset, length, iova, fd, access))
-		errno = EINVAL;
-	return errno ? NULL : region(pd, (void *)(uintptr_t)offset, length);
-}
-#endif

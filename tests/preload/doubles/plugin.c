@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * A library that is linked with libibverbs. Its constructor waits for a thread, which registers
- * memory of the host twice, and then a wrong address.
+ * memory of the host, a wrong address, and GPU memory if there is a libcuda.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -21,12 +21,12 @@ static void say(struct ibv_mr *mr)
 
 static void *work(void *unused)
 {
-	struct ibv_pd none = { 0 }, *pd = ibv_alloc_pd(NULL);
+	struct ibv_pd pd = { 0 };
 	void *host = aligned_alloc(4096, 4096);
 
-	say(ibv_reg_mr(pd, host, 4096, IBV_ACCESS_LOCAL_WRITE));
-	say(ibv_reg_mr(&none, host, 4096, IBV_ACCESS_LOCAL_WRITE));
-	say(ibv_reg_mr(pd, (void *)NO_MEMORY, 4096, IBV_ACCESS_LOCAL_WRITE));
+	say(ibv_reg_mr(&pd, host, 4096, IBV_ACCESS_LOCAL_WRITE));
+	say(ibv_reg_mr(&pd, (void *)NO_MEMORY, 4096, IBV_ACCESS_LOCAL_WRITE));
+	say(ibv_reg_mr(&pd, (void *)GPU_MEMORY, 4096, IBV_ACCESS_LOCAL_WRITE));
 	return unused;
 }
 

@@ -5,13 +5,11 @@
  *
  *	PAGE_SIZE=N		pages have this size
  *	EVENTFD_ERRNO=N		eventfd() fails with this number
- *	SETSPECIFIC_ERRNO=N	pthread_setspecific() fails with this number
  *	CLOCK_AHEAD=N		time() returns a time that is N seconds later. A program sees the same
  *				if the clock is set back by N seconds after the call
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,26 +28,6 @@ int eventfd(unsigned int value, int flags)
 		return -1;
 	}
 	return syscall(SYS_eventfd2, value, flags);
-}
-
-/* The library has only one key, so one value for each thread is enough. */
-static _Thread_local const void *specific;
-
-int pthread_setspecific(pthread_key_t key, const void *value)
-{
-	(void)key;
-	if (told("SETSPECIFIC_ERRNO")) {
-		errno = told("SETSPECIFIC_ERRNO");
-		return errno;
-	}
-	specific = value;
-	return 0;
-}
-
-void *pthread_getspecific(pthread_key_t key)
-{
-	(void)key;
-	return (void *)specific;
 }
 
 time_t time(time_t *also_here)
