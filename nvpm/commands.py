@@ -193,13 +193,18 @@ def run(machine: Machine, words: List[str]) -> int:
         "--library", metavar="FILE", default="", help=f"{preload.LIBRARY}, if it is elsewhere"
     )
     parser.add_argument(
+        "--audit",
+        action="store_true",
+        help="catch libraries that are opened with RTLD_DEEPBIND, too (glibc 2.35 or later)",
+    )
+    parser.add_argument(
         "program", nargs=argparse.REMAINDER, help="PROGRAM [ARGUMENT]...", metavar="PROGRAM"
     )
     options = parser.read(machine, words)
     program = options.program[options.program[:1] == ["--"] :]
     if not program:
         parser.error("which PROGRAM?")
-    return preload.run(machine, options.library, program)
+    return preload.run(machine, options.library, program, options.audit)
 
 
 SHOWN = "nvpm report: nothing is written yet: nvpm report --write FILE.tar.gz writes this.\n"

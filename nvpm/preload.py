@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import Dict, List, NamedTuple, NoReturn
 
-from . import VERSION, program
+from . import VERSION, loader, program
 from .facts import need
 from .read import reader, ways
 from .read.machine import Machine
@@ -17,6 +17,13 @@ from .trust import distrusted
 
 LIBRARY = "libnvpm_preload.so"
 VARIABLE = "LD_PRELOAD"
+# The same file is also an auditor, which finds the calls of libraries that were opened with
+# RTLD_DEEPBIND.
+AUDITOR = "LD_AUDIT"
+# With an auditor, glibc reserves the memory of thread-local variables before it knows the program's
+# libraries. Without this tunable, programs with much of such memory do not start.
+TUNABLES = "GLIBC_TUNABLES"
+ROOM = "glibc.rtld.optional_static_tls=1048576"
 LOG = "NVPM_PRELOAD_LOG"
 GET_IT = (
     "install the package nvidia-peer-memory-preload (RPM: nvidia_peer_memory-preload), or name the "
@@ -27,8 +34,7 @@ GET_IT = (
 # exist.
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 
-# The beginning of a 64-bit little-endian ELF file, and the numbers of the processors (e_machine).
-ELF = b"\x7fELF\x02\x01"
+# The numbers of the processors in an ELF file (e_machine).
 PROCESSORS = {62: "x86_64", 183: "aarch64"}
 
 
@@ -85,12 +91,17 @@ def places() -> List[str]:
     return found
 
 
-def environment(library: str) -> Dict[str, str]:
+def environment(library: str, audit: bool) -> Dict[str, str]:
     """Returns this process's environment with our library, which comes after the libraries that are
-    preloaded already. If such a library replaces ibv_reg_mr and calls the next ibv_reg_mr, which
+    preloaded already. If such a library replaces ioctl() and calls the next ioctl(), which
     RTLD_NEXT finds, this is the function of our library."""
-    before = os.environ.get(VARIABLE)
-    return {**os.environ, VARIABLE: f"{before}:{library}" if before else library}
+    added = {VARIABLE: f":{library}"}
+    if audit:
+        added.update({AUDITOR: f":{library}", TUNABLES: f":{ROOM}"})
+    return {
+        **os.environ,
+        **{name: (os.environ.get(name, "") + one).lstrip(":") for name, one in added.items()},
+    }
 
 
 def misfit(library: str) -> str:
@@ -102,17 +113,22 @@ def misfit(library: str) -> str:
             header = file.read(20)
     except OSError as error:
         return f"cannot be read: {error.strerror}"
-    if len(header) < 20 or not header.startswith(ELF):
+    if len(header) < 20 or not header.startswith(loader.ELF):
         return "is not a library for 64-bit programs"
     number, here = int.from_bytes(header[18:20], "little"), os.uname().machine
     there = PROCESSORS.get(number, f"another processor (ELF machine {number})")
     return "" if there == here else f"is for {there}, but this machine is {here}"
 
 
-def run(machine: Machine, library: str, words: List[str]) -> int:
+def run(machine: Machine, library: str, words: List[str], audit: bool) -> int:
     """Replaces this process by the program WORDS. LIBRARY is the library to preload; if empty,
-    places() are searched. Returns 1 if the library is needed, but is missing or does not fit."""
-    decided, there = decision(machine), [os.path.abspath(library)] if library else places()
+    places() are searched. AUDIT says whether the library is also an auditor. Returns 1 if the
+    library is needed, but is missing or does not fit."""
+    decided = decision(machine)
+    outside = loader.unreachable(words[0]) if decided.preload else ""
+    if outside:
+        decided = Decision(False, f"cannot help here: {outside}")
+    there = [os.path.abspath(library)] if library else places()
     found = next(filter(os.path.exists, there), "")
     if not decided.preload:
         # If the library is not needed, nothing is printed, because each process of a job would
@@ -130,7 +146,12 @@ def run(machine: Machine, library: str, words: List[str]) -> int:
     if wrong:
         tell(f"{words[0]} was not started: {found} {wrong}. Name the right file with --library.")
         return 1
-    return become(words, environment(found))
+    if not loader.has_verbs():
+        tell(f"there is no {loader.VERBS} here: {words[0]} needs one of its own to use RDMA.")
+    if audit and not loader.takes_auditors():
+        tell("--audit needs glibc 2.35 or later, and is left out.")
+        audit = False
+    return become(words, environment(found, audit))
 
 
 def become(words: List[str], variables: Dict[str, str]) -> NoReturn:

@@ -253,6 +253,22 @@ RUN = Group(
             "Name the right file with `--library`",
         ),
         Own(
+            "run-no-verbs",
+            "nvpm run: there is no libibverbs.so.1 here",
+            "the dynamic linker finds no libibverbs. A program that looks for one, such as NCCL, "
+            "takes TCP without an error; a Python wheel may bring its own",
+            "Install libibverbs1 (RPM: libibverbs) and ibverbs-providers, in the container if the "
+            "program runs in one",
+        ),
+        Own(
+            "run-no-auditor",
+            "nvpm run: --audit needs glibc 2.35 or later",
+            "an older glibc does not show an auditor all calls, and makes a program with an "
+            "auditor slow, so the program was started with the preloaded library alone",
+            "Nothing, if no library of the program is opened with `RTLD_DEEPBIND`. Else a "
+            "container with a newer glibc",
+        ),
+        Own(
             "run-no-program",
             "error: which PROGRAM?",
             "`nvpm run` was called without a program",
