@@ -8,9 +8,18 @@ nothing, so the collective operation never ends and is killed.
         -Wl,--version-script=tests/real/verbs.map -ldl
     ln -s libibverbs.so.1 DIRECTORY/libibverbs.so
     gcc -shared -fPIC -Wall -o DIRECTORY/sysfs.so tests/real/sysfs.c -ldl
+    mkdir DIRECTORY/by_command
+    gcc -shared -fPIC -Wall -o DIRECTORY/by_command/libibverbs.so.1 -DBY_COMMAND \\
+        tests/real/verbs.c tests/preload/doubles/ibverbs.c \\
+        -Wl,--version-script=tests/real/verbs.map -ldl
+    ln -s libibverbs.so.1 DIRECTORY/by_command/libibverbs.so
+    gcc -shared -fPIC -Wall -o DIRECTORY/kernel.so tests/preload/doubles/kernel.c -ldl
+    cp preload/libnvpm_preload.so DIRECTORY
     python3 tests/real/nccl.py DIRECTORY
 
-The exit code is 1 if NCCL takes another way than the row of nvpm says."""
+The last trial runs NCCL with the preloaded library on a core without peer memory. Its libibverbs
+gives commands to a double of the kernel. The exit code is 1 if NCCL takes another way than the row
+of nvpm says, or if the preloaded library registers nothing."""
 
 import os
 import subprocess
@@ -74,15 +83,19 @@ def place():
     return str(next(others).resolve())
 
 
-def ways(directory, settings):
-    """Runs two ranks. Returns how often each way was taken, and the log of one rank."""
+def ways(directory, settings, verbs="", preloaded=()):
+    """Runs two ranks. Returns how often each way was taken, and the log of one rank. VERBS is the
+    directory of libibverbs below DIRECTORY."""
     with tempfile.TemporaryDirectory() as scratch:
         events = Path(scratch, "events")
         events.touch()
         variables = {**os.environ, **SETTINGS, **settings, "EVENTS": str(events)}
-        variables["LD_PRELOAD"] = f"{directory}/sysfs.so"
+        names = ["sysfs.so", *preloaded]
+        variables["LD_PRELOAD"] = ":".join(f"{directory}/{name}" for name in names)
         variables["PLACE"] = place()
-        variables["LD_LIBRARY_PATH"] = f"{directory}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+        variables["LD_LIBRARY_PATH"] = (
+            f"{directory}/{verbs}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+        )
         logs = [Path(scratch, f"log{rank}") for rank in range(2)]
         ranks = [
             subprocess.Popen(
@@ -113,7 +126,21 @@ def main(directory):
         print("ok" if right else "not ok", f"NCCL, {text}: {dict(found) or took}", flush=True)
         if not right:
             print(log[-6000:])
+    wrong += not by_library(directory)
     return 1 if wrong else 0
+
+
+def by_library(directory):
+    """Lets NCCL register pointers with the preloaded library. Returns whether each registration of
+    GPU memory has become one of a dma-buf."""
+    settings = {**SIGN, **SKIP, "REAL_CUDA": "1", "NVPM_PRELOAD_LOG": "1"}
+    preloaded = ("libnvpm_preload.so", "kernel.so")
+    found, log = ways(directory, settings, "by_command", preloaded)
+    lines = [line for line in log.splitlines() if line.startswith("nvpm_preload: ")]
+    right = bool(lines) and not any("no dma-buf" in line for line in lines)
+    print("ok" if right else "not ok", f"NCCL, pointers by nvpm run: {dict(found)}", flush=True)
+    print("\n".join(lines[:3]) if right else log[-6000:])
+    return right
 
 
 if __name__ == "__main__":
