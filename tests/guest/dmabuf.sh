@@ -8,6 +8,9 @@
 PRELOAD=/usr/local/lib/libnvpm_preload.so
 export RDMAV_DRIVERS=/usr/local/lib/lab/librxe
 
+# A libibverbs that is linked as Ubuntu's.
+SYMBOLIC=/usr/local/lib/lab/symbolic
+
 # insert FILE [PARAMETER=VALUE...]: loads a module from a file, and its dependencies by name.
 insert() {
 	local needed

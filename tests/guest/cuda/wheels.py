@@ -191,7 +191,71 @@ class Libfabric:
         return moved == 0
 
 
-PROGRAMS = {"libfabric": Libfabric, "mooncake": Mooncake, "nixl": Nixl, "peercache": Peercache}
+class Ibverbs:
+    """Queue pairs of the wheel ibverbs, which looks ibv_reg_mr_iova2 up in the system's libibverbs.
+    Both sides have to connect."""
+
+    def __init__(self, _name):
+        import ibverbs
+
+        self.verbs, self.regions = ibverbs, {}
+        device = next(each for each in ibverbs.get_device_list() if "rxe0" in str(each.name))
+        self.device = device.open()
+        self.pd, self.queue = self.device.alloc_pd(), self.device.create_cq(16)
+        kind = ibverbs.QPType.RC
+        self.pair = self.pd.create_qp(
+            ibverbs.QPInitAttr(send_cq=self.queue, recv_cq=self.queue, qp_type=kind)
+        )
+        flags = ibverbs.AccessFlags
+        self.access = flags.LOCAL_WRITE | flags.REMOTE_WRITE | flags.REMOTE_READ
+
+    def register(self, address):
+        self.regions[address] = self.pd.reg_mr(address, LENGTH, self.access)
+
+    def deregister(self, address):
+        self.regions.pop(address).close()
+
+    def known_by(self):
+        port, gid = self.device.query_port(1), self.device.query_gid(1, 1)
+        info = self.verbs.local_qp_info(self.pair, port, gid, port=1)
+        return info.to_bytes(), {address: each.rkey for address, each in self.regions.items()}
+
+    def connect(self, peer):
+        remote = self.verbs.QPInfo.from_bytes(peer[0])
+        access = int(self.access)
+        self.verbs.connect_rc(self.pair, remote, port=1, sgid_index=1, access=access)
+
+    def read(self, peer, ours, theirs):
+        return self.move(self.verbs.WROpcode.RDMA_READ, peer, ours, theirs)
+
+    def write(self, peer, ours, theirs):
+        return self.move(self.verbs.WROpcode.RDMA_WRITE, peer, ours, theirs)
+
+    def move(self, opcode, peer, ours, theirs):
+        here = self.verbs.SGE(ours, LENGTH, self.regions[ours].lkey)
+        request = self.verbs.SendWR(
+            wr_id=1,
+            sg_list=[here],
+            opcode=opcode,
+            send_flags=self.verbs.SendFlags.SIGNALED,
+            remote_addr=theirs,
+            rkey=peer[1][theirs],
+        )
+        self.pair.post_send(request)
+        done = []
+        while not done:
+            done = self.queue.poll(1)
+        done[0].raise_for_status()
+        return True
+
+
+PROGRAMS = {
+    "ibverbs": Ibverbs,
+    "libfabric": Libfabric,
+    "mooncake": Mooncake,
+    "nixl": Nixl,
+    "peercache": Peercache,
+}
 
 
 def exported(address, length):
@@ -222,6 +286,8 @@ def target(pipe, name, seed):
     program = PROGRAMS[name]("target")
     full, empty = buffers(program, seed)
     pipe.send((program.known_by(), full, empty, where_in_gpu(empty)))
+    if hasattr(program, "connect"):
+        program.connect(pipe.recv())
     while not pipe.poll(0.01):
         getattr(program, "progress", int)()
     pipe.recv()
@@ -264,6 +330,9 @@ def moved(name, seed):
     program = PROGRAMS[name]("initiator")
     full, empty = buffers(program, seed + 1)
     peer, their_full, their_empty, their_offset = pipe.recv()
+    if hasattr(program, "connect"):
+        pipe.send(program.known_by())
+        program.connect(peer)
     check("read", program.read(peer, empty, their_full))
     check("written", program.write(peer, full, their_empty))
     print(f"read_offset={where_in_gpu(empty)}\nwritten_offset={their_offset}")

@@ -14,6 +14,10 @@ for program in ib_write_bw ib_read_lat ib_send_lat; do
 	equal "$program: a translation on each side" 1,1 "$(translated /tmp/server),$(translated /tmp/client)"
 done
 
+as_in_ubuntu() { LD_LIBRARY_PATH=$SYMBOLIC preloaded "$@"; }
+check "ib_write_bw with Ubuntu's libibverbs" as_in_ubuntu pair ib_write_bw
+equal "ib_write_bw with Ubuntu's libibverbs: translations" 1,1 "$(translated /tmp/server),$(translated /tmp/client)"
+
 preloaded cuda kiro
 # The server's registration of host memory is not translated.
 equal "KIRO: translations" 3 "$(translated /tmp/said)"

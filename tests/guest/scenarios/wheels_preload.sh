@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: Mooncake, peercache and pyverbs, as their wheels have them, on the kernel's own RDMA core, through the preloaded library; and NIXL's and peercache's own dma-bufs
+# Shows: Mooncake, peercache, ibverbs and pyverbs, as their wheels have them, on the kernel's own RDMA core, through the preloaded library; and NIXL's and peercache's own dma-bufs
 . /lab/cuda.sh
 . /lab/dmabuf.sh
 . /lab/wheels.sh
@@ -22,6 +22,11 @@ translations() {
 	equal "$name: translations" 4 "$(translated /tmp/errors)"
 }
 translations mooncake python3
+translations ibverbs python3
+# Ubuntu links libibverbs in another way. Both programs look it up.
+for program in mooncake ibverbs; do
+	LD_LIBRARY_PATH=$SYMBOLIC translations $program python3
+done
 translations peercache python3.11
 
 DMABUF=1 moved peercache python3.11
