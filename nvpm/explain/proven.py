@@ -426,6 +426,10 @@ PROVEN: Dict[str, Tuple[int, ...]] = {
     "Module ib_core is in use by: <*>nvidia_peermem": (0,),
     "Module <rdma_cm|ib_uverbs|mlx5_core|mlx5_ib|ib_cm|iw_cm> is in use by:": (0,),
     "Cannot unload the Infiniband driver stack": (0,),
+    "There are active virtual functions. Cannot continue": (0,),
+    "Please stop <Lustre services before unloading the Infiniband stack|the "
+    "following applications still using Infiniband devices>": (0,),
+    "Please close all <nvme|nvmet|isert> sessions and unload": (0,),
     "Module gdrdrv not found in directory": (0,),
     "insmod: ERROR: could not <load|insert> module <*>gdrdrv.ko<: No such file|: Cannot>": (0,),
     "could not insert '<gdrdrv|nvidia_fs|nvidia-fs>'": (0, 1, 2, 4, 6, 7),

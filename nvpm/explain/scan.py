@@ -60,7 +60,7 @@ NOT_BAD = re.compile(
 TOPIC = re.compile(
     r"ibv_|mlx[45]|NET/|[Rr][Dd][Mm][Aa]|nvidia|NVRM|peer_?mem|gdr|GDR|\bUCX\b|uct_|ucp_|nvshmem"
     r"|NVSHMEM|NCCL (?:WARN|[Ee]rror|failure)|nccl[A-Z]\w+Error|libfabric|\bfi_|\b(?:EFA|efa)\b"
-    r"|NIXL|nixl|Mooncake|mooncake|GPUDirect|[Cc]u[Ff]ile|CUFILE|nvfs|NVFS|\bGDS\b|infinistore"
+    r"|NIXL|nixl|Mooncake|mooncake|GPU ?Direct|[Cc]u[Ff]ile|CUFILE|nvfs|NVFS|GDS|infinistore"
     r"|\bucx|libuc[mpst]\b|mscclpp|MSCCLPP|\bUCCL\b|uccl|[Dd]eep_?[Ee][Pp]\b|mvapich|MVAPICH"
     r"|\bib_(?:write|read|send|atomic)_"
     r"|[Ii]nfini[Bb]and|OpenFabrics|openib|verbs|OFED|ofed|\bIB\b|ib_(?:core|uverbs|umem|cm|sa|mad)"

@@ -221,6 +221,33 @@ SECTION = Section(
             sure=FITS,
         ),
         Message(
+            "There are active virtual functions. Cannot continue",
+            "knneth/mlnx-ofa_kernel: ofed_scripts/mod_load_funcs",
+            (Case(c.MODULE_IN_USE),),
+            note="virtual machines use virtual functions of the NIC, so openibd does not touch its "
+            "drivers",
+            do="End these virtual machines (`virsh list`), then call openibd again",
+            sure=FITS,
+        ),
+        Message(
+            "Please stop <Lustre services before unloading the Infiniband stack|"
+            "the following applications still using Infiniband devices>",
+            "knneth/mlnx-ofa_kernel: ofed_scripts/mod_load_funcs",
+            (Case(c.MODULE_IN_USE),),
+            note="openibd was to unload the RDMA drivers, and programs use them",
+            do="Stop what the line, or the lines after it, name, then call openibd again",
+            sure=FITS,
+        ),
+        Message(
+            "Please close all <nvme|nvmet|isert> sessions and unload",
+            "knneth/mlnx-ofa_kernel: ofed_scripts/mod_load_funcs",
+            (Case(c.MODULE_IN_USE),),
+            note="openibd was to unload the RDMA drivers, and storage uses them",
+            do="Unmount or disconnect this storage and unload the module that the line names, then "
+            "call openibd again",
+            sure=FITS,
+        ),
+        Message(
             "Module gdrdrv not found in directory",
             "kmod-project/kmod: tools/modprobe.c; gdrcopy#331",
             (
