@@ -71,6 +71,13 @@ LOG = Group(
             "may have a line of the device's driver",
         ),
         Own(
+            "preload-passed-by",
+            "nvpm_preload: <w> was opened with RTLD_DEEPBIND",
+            "the program opened libibverbs, or a library that is linked with it, in a way that "
+            "passes preloaded libraries by, so its registrations got no dma-buf",
+            "`nvpm run --audit PROGRAM`, with glibc 2.35 or later",
+        ),
+        Own(
             "preload-no-descriptor",
             "no dma-buf: no file descriptor is left",
             "each dma-buf is an open file, and the process has no more",

@@ -18,10 +18,14 @@ const PT_DYNAMIC: u32 = 2;
 const PT_GNU_RELRO: u32 = 0x6474_e552;
 
 const DT_NULL: i64 = 0;
+const DT_PLTRELSZ: i64 = 2;
 const DT_HASH: i64 = 4;
 const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
+const DT_RELA: i64 = 7;
+const DT_RELASZ: i64 = 8;
 const DT_SONAME: i64 = 14;
+const DT_JMPREL: i64 = 23;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 const DT_VERSYM: i64 = 0x6fff_fff0;
 const DT_VERDEF: i64 = 0x6fff_fffc;
@@ -79,6 +83,16 @@ struct Symbol {
     section: u16,
     value: u64,
     size: u64,
+}
+
+/// `Elf64_Rela`.
+#[repr(C)]
+struct Relocation {
+    /// The address in the object's file at which the dynamic linker stores an address.
+    place: u64,
+    kind: u32,
+    symbol: u32,
+    addend: u64,
 }
 
 /// `Elf64_Verdef`.
@@ -189,6 +203,26 @@ impl<'a> Object<'a> {
         let found = self.tables().and_then(|tables| tables.find(name, version));
         // The value of a symbol is an address in the object's file.
         found.map_or(0, |symbol| self.base.wrapping_add(symbol.value)) as *const c_void
+    }
+
+    /// Returns the address to which the dynamic linker has bound a function that the object needs
+    /// from another object, or `None` if the object does not need the function.
+    pub(crate) fn bound(&self, name: &CStr) -> Option<u64> {
+        let tables = self.tables()?;
+        [(DT_JMPREL, DT_PLTRELSZ), (DT_RELA, DT_RELASZ)].into_iter().find_map(|(table, size)| {
+            let first = self.table::<Relocation>(table);
+            let number = self.value(size)? as usize / size_of::<Relocation>();
+            if first.is_null() {
+                return None;
+            }
+            // SAFETY: the dynamic section says that this number of relocations is there.
+            let all = unsafe { slice::from_raw_parts(first, number) };
+            let found = all.iter().find(|one| tables.needs(one.symbol, name))?;
+            let place = self.base.wrapping_add(found.place) as *const u64;
+            // SAFETY: the dynamic linker has stored an address there. Another thread may be binding
+            // the same symbol.
+            Some(unsafe { place.read_volatile() })
+        })
     }
 
     fn tables(&self) -> Option<Tables> {
@@ -302,6 +336,12 @@ impl Tables {
     fn symbol(&self, index: u32) -> Symbol {
         // SAFETY: a hash table names only symbols that exist.
         unsafe { *self.symbols.wrapping_add(index as usize) }
+    }
+
+    /// Returns whether the symbol with this index has this name, and the object does not define it.
+    fn needs(&self, index: u32, name: &CStr) -> bool {
+        let symbol = self.symbol(index);
+        index != 0 && symbol.section == SHN_UNDEF && self.string(symbol.name) == name
     }
 
     /// Returns whether the symbol with this index is a function of this name and version that the

@@ -12,6 +12,7 @@
 #![no_std]
 
 mod audit;
+mod bypass;
 mod cuda;
 mod elf;
 mod gate;
@@ -38,6 +39,15 @@ extern "C" fn at_load() {
     next::register_atfork(gate::DURING_FORKS);
     log::read_environment();
     ready::find();
+}
+
+/// The dynamic linker calls this function when the process ends.
+#[used]
+#[link_section = ".fini_array"]
+static AT_END: extern "C" fn() = at_end;
+
+extern "C" fn at_end() {
+    bypass::report();
 }
 
 /// Replaces `ioctl()`. A command of the RDMA core that has failed gets a second look. A command

@@ -73,3 +73,13 @@ pub(crate) fn line(
     // SAFETY: both formats have a string, a pointer, a size and four strings.
     unsafe { libc::dprintf(STDERR, format, verb, addr, length, became, because, answered, answer) };
 }
+
+/// Writes a line about a libibverbs whose registrations this library does not see.
+pub(crate) fn passed_by(name: &CStr) {
+    if !is_stderr_as_it_was() {
+        return;
+    }
+    let format = c"nvpm_preload: %s was opened with RTLD_DEEPBIND and not seen: nvpm run --audit\n";
+    // SAFETY: the format has a string.
+    unsafe { libc::dprintf(STDERR, format.as_ptr(), name.as_ptr()) };
+}

@@ -195,7 +195,12 @@ def of_c(file: str, text: str) -> Iterator[Printed]:
 
 
 def of_preload(file: str, text: str) -> Iterator[Printed]:
-    """Yields what the library writes into its log: the outcomes and the reasons."""
+    """Yields what the library writes into its log: the outcomes and the reasons, and a line that is
+    not about one registration."""
+    if file.endswith("log.rs"):
+        for found in re.finditer(rf"\bc{LITERAL}", text):
+            if found[1].startswith("nvpm_preload: %s was"):
+                yield from lines_of(file, FORMAT_OF_C.sub(VALUE, found[1].replace("\\n", "")))
     if not file.endswith(("translate.rs", "cuda.rs")):
         return
     for found in re.finditer(rf"\bc{LITERAL}", text):

@@ -57,6 +57,8 @@ class Bed:
         # "unversioned" have no versions.
         self.verbs("new")
         self.verbs("symbolic", "-Wl,-Bsymbolic-functions")
+        # The calls of this copy go by another table of the dynamic linker.
+        self.verbs("noplt", "-fno-plt")
         self.verbs("bundle", name=BUNDLED)
         self.verbs("unversioned", script="")
         self.cuda("cuda")

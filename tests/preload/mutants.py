@@ -319,4 +319,22 @@ MUTANTS = [
         "libc::is_readable(given as usize, size_of::<RegMr>())",
         "true",
     ),
+    (
+        "test_libibverbs_without_the_auditor_bound_deeply",
+        "bypass.rs",
+        "passes_by(object)) {",
+        "true) {",
+    ),
+    (
+        "test_libibverbs_without_the_auditor_bound_deeply",
+        "bypass.rs",
+        'c"ioctl"',
+        'c"close"',
+    ),
+    (
+        "test_libibverbs_without_the_auditor_bound_deeply",
+        "elf.rs",
+        "(DT_RELA, DT_RELASZ)",
+        "(DT_RELA, DT_PLTRELSZ)",
+    ),
 ]

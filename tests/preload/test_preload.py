@@ -75,10 +75,19 @@ def test_way_without_the_auditor(bed, way):
 
 
 def test_libibverbs_without_the_auditor_bound_deeply(bed):
-    """The command passes the library by. There is no device, so the real kernel refuses it."""
-    ran = bed.run("cuda context deeply", reg(GPU))
-    assert ran.printed[0].startswith("errno=")
-    assert not ran.of("reg_mr")
+    """The command passes the library by. There is no device, so the real kernel refuses it. The log
+    says why, and says nothing about a library that was opened in another way."""
+    for verbs in ("new", "symbolic", "noplt"):
+        ran = bed.run("cuda context deeply", reg(GPU), verbs=verbs, NVPM_PRELOAD_LOG=1)
+        assert ran.printed[0].startswith("errno=")
+        assert not ran.of("reg_mr")
+        assert len(ran.said) == 1
+        assert ran.said[0].startswith("nvpm_preload: libibverbs.so.1 was opened with RTLD_DEEPBIND")
+        assert not bed.run("cuda context deeply", reg(GPU), verbs=verbs).said
+        ran = bed.run("verbs reg host 4096 1", verbs=verbs, NVPM_PRELOAD_LOG=1)
+        assert not ran.said
+    ran = bed.run("deeply", LD_AUDIT=bed.library, NVPM_PRELOAD_LOG=1)
+    assert not ran.said
 
 
 def test_plugin(bed):
