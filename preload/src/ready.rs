@@ -14,7 +14,8 @@
 //! - As the last step of relocating a library, an older glibc makes some of the library's pages
 //!   read-only (`PT_GNU_RELRO`). The kernel can say whether a page is read-only.
 //!
-//! With an older glibc, a library without such pages always counts as relocated.
+//! With an older glibc, a library without such pages always counts as relocated. And a library that
+//! was relocated is unmapped again if another library that is opened with it cannot be loaded.
 //!
 //! Neither sign says whether the constructors of the library have run, but that does not matter.
 //! Before its constructors have run, libcuda answers as it does before `cuInit()`. In version
