@@ -56,6 +56,8 @@ def of_elf(path: str, start: bytes, status: os.stat_result) -> str:
         linker = interpreter(start)
     except struct.error:
         return ""
+    if linker is None and os.path.basename(path).startswith("ld-linux"):
+        return ""
     if linker is None:
         return (
             f"{path} is linked statically, and has no dynamic linker that could preload a library"
@@ -64,9 +66,17 @@ def of_elf(path: str, start: bytes, status: os.stat_result) -> str:
         return f"{path} is linked with musl, and CUDA and the library are for glibc"
     changes_user = status.st_mode & stat.S_ISUID and status.st_uid != os.getuid()
     changes_group = status.st_mode & stat.S_ISGID and status.st_gid != os.getgid()
-    if changes_user or changes_group:
-        return f"{path} runs with the rights of its owner, so the dynamic linker preloads nothing"
+    if changes_user or changes_group or has_capabilities(path):
+        return f"{path} runs with more rights than yours, so the dynamic linker preloads nothing"
     return ""
+
+
+def has_capabilities(path: str) -> bool:
+    """Returns whether a program gets capabilities that this user does not have."""
+    try:
+        return os.getuid() != 0 and bool(os.getxattr(path, "security.capability"))
+    except OSError:
+        return False
 
 
 def interpreter(start: bytes) -> Optional[str]:

@@ -23,7 +23,7 @@ AUDITOR = "LD_AUDIT"
 # With an auditor, glibc reserves the memory of thread-local variables before it knows the program's
 # libraries. Without this tunable, programs with much of such memory do not start.
 TUNABLES = "GLIBC_TUNABLES"
-ROOM = "glibc.rtld.optional_static_tls=1048576"
+ROOM, ENOUGH = "glibc.rtld.optional_static_tls", 1 << 20
 LOG = "NVPM_PRELOAD_LOG"
 GET_IT = (
     "install the package nvidia-peer-memory-preload (RPM: nvidia_peer_memory-preload), or name the "
@@ -97,7 +97,9 @@ def environment(library: str, audit: bool) -> Dict[str, str]:
     RTLD_NEXT finds, this is the function of our library."""
     added = {VARIABLE: f":{library}"}
     if audit:
-        added.update({AUDITOR: f":{library}", TUNABLES: f":{ROOM}"})
+        added[AUDITOR] = f":{library}"
+    if audit and ROOM not in os.environ.get(TUNABLES, ""):
+        added[TUNABLES] = f":{ROOM}={ENOUGH}"
     return {
         **os.environ,
         **{name: (os.environ.get(name, "") + one).lstrip(":") for name, one in added.items()},

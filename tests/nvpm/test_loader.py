@@ -78,12 +78,26 @@ def test_script_of_itself(tmp_path: Path) -> None:
     assert loader.unreachable(program(tmp_path, "itself", f"#!{path}\n".encode())) == ""
 
 
+def test_capabilities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RDMA programs often get CAP_IPC_LOCK in this way. Root has all capabilities already."""
+    path = program(tmp_path, "one", elf("/lib64/ld-linux-x86-64.so.2"))
+    monkeypatch.setattr(os, "getxattr", lambda _, name: b"\1" * (name == "security.capability"))
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    assert loader.unreachable(path) == ""
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    assert "more rights than yours" in loader.unreachable(path)
+
+
+def test_dynamic_linker_as_a_program(tmp_path: Path) -> None:
+    assert loader.unreachable(program(tmp_path, "ld-linux-x86-64.so.2", elf(None))) == ""
+
+
 def test_rights_of_the_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The dynamic linker ignores LD_PRELOAD only if the rights change."""
     path = program(tmp_path, "owned", elf("/lib64/ld-linux-x86-64.so.2"), 0o4755)
     assert loader.unreachable(path) == ""
     monkeypatch.setattr(os, "getuid", lambda: os.stat(path).st_uid + 1)
-    assert "rights of its owner" in loader.unreachable(path)
+    assert "more rights than yours" in loader.unreachable(path)
     os.chmod(path, 0o755)
     assert loader.unreachable(path) == ""
 
