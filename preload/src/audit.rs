@@ -7,15 +7,16 @@
 //! can change what a symbol is bound to.
 //!
 //! The dynamic linker loads an auditor a second time, with a C library of its own. The auditor does
-//! nothing but give calls of the C library's `ioctl()` and `dlclose()` to the preloaded library.
-//! Addresses that a program looks up with `dlsym()` stay as they are, because other preloaded
-//! libraries find the next function in this way.
+//! nothing but give calls of the C library's `ioctl()` to the preloaded library. Calls of a library
+//! that was compiled with `-fno-plt` are not shown to an auditor. Addresses that a program looks up
+//! with `dlsym()` stay as they are, because other preloaded libraries find the next function in
+//! this way.
 
 use core::ffi::{c_char, c_long, c_uint, c_void, CStr};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::elf::{self, Version};
+use crate::elf;
 
 /// The beginning of `struct link_map`.
 #[repr(C)]
@@ -42,9 +43,8 @@ const BY_DLSYM: c_uint = 8;
 /// `LM_ID_BASE`: the program's own list of objects.
 const BASE: c_long = 0;
 
-/// The functions of the preloaded library.
+/// The function of the preloaded library.
 static IOCTL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-static DLCLOSE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 /// Returns the version of the interface. The dynamic linker asks for the version first.
 #[no_mangle]
@@ -75,9 +75,8 @@ pub unsafe extern "C" fn la_objopen(
     if file.starts_with(b"libnvpm_preload") {
         // SAFETY: this is a library of ours, which begins with its headers.
         let object = unsafe { elf::Object::at(base) };
-        for (place, name) in [(&IOCTL, c"ioctl"), (&DLCLOSE, c"dlclose")] {
-            place.store(object.function(name, Version::Default).cast_mut(), Ordering::Relaxed);
-        }
+        let found = object.function(c"ioctl");
+        IOCTL.store(found.cast_mut(), Ordering::Relaxed);
         return 0;
     }
     if file == b"libc.so.6" {
@@ -107,12 +106,10 @@ pub unsafe extern "C" fn la_symbind64(
     // SAFETY: the caller promises it.
     let bound = unsafe { &*symbol }.value;
     // SAFETY: the name is a string.
-    let place = match unsafe { CStr::from_ptr(name) }.to_bytes() {
-        b"ioctl" => &IOCTL,
-        b"dlclose" => &DLCLOSE,
-        _ => return bound,
-    };
-    let ours = place.load(Ordering::Relaxed) as usize;
+    if unsafe { CStr::from_ptr(name) } != c"ioctl" {
+        return bound;
+    }
+    let ours = IOCTL.load(Ordering::Relaxed) as usize;
     if ours == 0 || *flags & BY_DLSYM != 0 {
         bound
     } else {

@@ -5,7 +5,7 @@
 
 use core::ops::ControlFlow;
 
-use crate::elf::{Object, Version};
+use crate::elf::Object;
 use crate::loaded::each_object;
 use crate::log;
 
@@ -15,7 +15,7 @@ pub(crate) fn report() {
         return;
     }
     each_object(|object, _| {
-        let is_verbs = !object.function(c"ibv_reg_mr", Version::Default).is_null();
+        let is_verbs = !object.function(c"ibv_reg_mr").is_null();
         if let (true, Some(name), true) = (is_verbs, object.soname(), passes_by(object)) {
             log::passed_by(name);
         }

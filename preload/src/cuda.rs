@@ -8,13 +8,10 @@ use core::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void, CStr};
 use core::mem;
 use core::ops::ControlFlow;
 use core::ptr::{null, null_mut};
-use core::sync::atomic::{AtomicBool, Ordering};
 
-use crate::elf::Version;
-use crate::libc::{self, Fd};
+use crate::initialized::is_initialized;
+use crate::libc::Fd;
 use crate::loaded::{each_object, Remembered};
-use crate::next;
-use crate::ready;
 
 /// The name by which the driver and all programs know libcuda.
 const NAME: &CStr = c"libcuda.so.1";
@@ -63,9 +60,8 @@ impl Error {
     }
 }
 
-/// Returns the function of this name in libcuda, or NULL. Stores the function in `last`, so that
-/// the next call finds it there. If another thread is still loading libcuda, returns NULL, because
-/// the process cannot have GPU memory yet.
+/// Returns the function of this name in libcuda, or NULL if the process has no libcuda. Stores the
+/// function in `last`, so that the next call finds it there.
 fn find(name: &CStr, last: &Remembered<1>) -> *const c_void {
     let found = each_object(|object, generation| {
         let known = last.recall(generation);
@@ -75,43 +71,11 @@ fn find(name: &CStr, last: &Remembered<1>) -> *const c_void {
         if object.soname() != Some(NAME) {
             return ControlFlow::Continue(());
         }
-        if !ready::is_relocated(object) {
-            return ControlFlow::Break(null());
-        }
-        let found = object.function(name, Version::Default);
+        let found = object.function(name);
         last.remember(generation, [found]);
         ControlFlow::Break(found)
     });
     found.unwrap_or(null())
-}
-
-/// Keeps libcuda mapped, if it is in the process. Every `dlclose()` of the program calls this
-/// function first, so a function of libcuda that another thread has found stays callable. A libcuda
-/// that was initialized stays mapped in any case.
-///
-/// `dlclose()` takes the lock of `dlopen()`, too, so the function adds no lock to a program.
-pub(crate) fn keep() {
-    static KEPT: AtomicBool = AtomicBool::new(false);
-    if KEPT.load(Ordering::Relaxed) {
-        return;
-    }
-    let is_there = each_object(|object, _| {
-        if object.soname() == Some(NAME) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
-    if is_there.is_none() {
-        return;
-    }
-    // SAFETY: the name is a string, and nothing new is loaded.
-    let kept = unsafe { libc::dlopen(NAME.as_ptr(), libc::RTLD_KEEP) };
-    if !kept.is_null() {
-        KEPT.store(true, Ordering::Relaxed);
-        // SAFETY: the object was opened just now.
-        unsafe { next::dlclose(kept) };
-    }
 }
 
 /// Defines functions that call the functions of libcuda with the same names, and return a `Result`.
@@ -129,6 +93,8 @@ macro_rules! cuda {
             type Function = Option<unsafe extern "C" fn($($type),*) -> c_int>;
             static LAST: Remembered<1> = Remembered::nothing();
             let found = find(SYMBOL, &LAST);
+            // An uninitialized libcuda may be closed at any time.
+            let found = if found.is_null() || is_initialized() { found } else { null() };
             // SAFETY: cuda.h declares a function of this name with this type.
             let function = unsafe { mem::transmute::<*const c_void, Function>(found) };
             let code = match function {

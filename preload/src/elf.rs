@@ -9,13 +9,11 @@
 //! that waited for the lock would be a deadlock.
 
 use core::ffi::{c_char, c_void, CStr};
+use core::mem;
 use core::slice;
-
-use crate::libc;
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
-const PT_GNU_RELRO: u32 = 0x6474_e552;
 
 const DT_NULL: i64 = 0;
 const DT_PLTRELSZ: i64 = 2;
@@ -28,15 +26,12 @@ const DT_SONAME: i64 = 14;
 const DT_JMPREL: i64 = 23;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 const DT_VERSYM: i64 = 0x6fff_fff0;
-const DT_VERDEF: i64 = 0x6fff_fffc;
 
 /// The value of the low four bits of `Symbol::info` for a symbol that is a function.
 const STT_FUNC: u8 = 2;
 /// The section number of a symbol that the object needs but does not define.
 const SHN_UNDEF: u16 = 0;
 
-/// The number that means "no version" in the table of versions.
-const VER_NDX_GLOBAL: u16 = 1;
 /// A bit in the table of versions. It is set if this version of the symbol is not the default
 /// version.
 const HIDDEN: u16 = 0x8000;
@@ -95,20 +90,6 @@ struct Relocation {
     addend: u64,
 }
 
-/// `Elf64_Verdef`.
-#[repr(C)]
-struct Defined {
-    version: u16,
-    flags: u16,
-    number: u16,
-    names: u16,
-    hash: u32,
-    /// The distance to an `Elf64_Verdaux`, whose first field is the place of the version's name.
-    name: u32,
-    /// The distance to the next version, or 0 in the last version.
-    next: u32,
-}
-
 /// An object, as `dl_iterate_phdr()` describes it.
 pub(crate) struct Object<'a> {
     /// The number that is added to an address in the object's file to get the address in memory.
@@ -125,16 +106,6 @@ struct Tables {
     old_hash: *const u32,
     /// The number of each symbol's version. The pointer is NULL in an object without versions.
     versions: *const u16,
-    defined: *const Defined,
-}
-
-/// The version that a symbol must have.
-#[derive(Clone, Copy)]
-pub(crate) enum Version {
-    /// Exactly this version.
-    Only(&'static CStr),
-    /// The default version, which `dlsym()` finds.
-    Default,
 }
 
 impl<'a> Object<'a> {
@@ -170,23 +141,6 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// Returns the first address at which the object is mapped, or 0.
-    pub(crate) fn start(&self) -> u64 {
-        let first = self.segments.iter().find(|segment| segment.kind == PT_LOAD);
-        first.map_or(0, |segment| self.base.wrapping_add(segment.start))
-    }
-
-    /// Returns the address of the first page that the dynamic linker makes read-only after it has
-    /// relocated the object, or `None` if there is no such page. The linker rounds both ends of
-    /// these pages down to whole pages.
-    pub(crate) fn protected(&self) -> Option<u64> {
-        let relro = self.segments.iter().find(|segment| segment.kind == PT_GNU_RELRO)?;
-        let whole = |address: u64| address & !(libc::page_size() - 1);
-        let start = self.base.wrapping_add(relro.start);
-        let (start, end) = (whole(start), whole(start.wrapping_add(relro.size)));
-        (start != end).then_some(start)
-    }
-
     /// Returns the library's own name (the SONAME), or `None` if the library has no name.
     pub(crate) fn soname(&self) -> Option<&'a CStr> {
         let strings = self.table::<c_char>(DT_STRTAB);
@@ -198,9 +152,10 @@ impl<'a> Object<'a> {
         Some(unsafe { CStr::from_ptr(strings.wrapping_add(offset as usize)) })
     }
 
-    /// Returns the function that the object exports under this name and version, or NULL.
-    pub(crate) fn function(&self, name: &CStr, version: Version) -> *const c_void {
-        let found = self.tables().and_then(|tables| tables.find(name, version));
+    /// Returns the function that the object exports under this name, or NULL. Of several versions,
+    /// it is the default one, which `dlsym()` finds.
+    pub(crate) fn function(&self, name: &CStr) -> *const c_void {
+        let found = self.tables().and_then(|tables| tables.find(name));
         // The value of a symbol is an address in the object's file.
         found.map_or(0, |symbol| self.base.wrapping_add(symbol.value)) as *const c_void
     }
@@ -211,7 +166,7 @@ impl<'a> Object<'a> {
         let tables = self.tables()?;
         [(DT_JMPREL, DT_PLTRELSZ), (DT_RELA, DT_RELASZ)].into_iter().find_map(|(table, size)| {
             let first = self.table::<Relocation>(table);
-            let number = self.value(size)? as usize / size_of::<Relocation>();
+            let number = self.value(size)? as usize / mem::size_of::<Relocation>();
             if first.is_null() {
                 return None;
             }
@@ -232,7 +187,6 @@ impl<'a> Object<'a> {
             gnu_hash: self.table(DT_GNU_HASH),
             old_hash: self.table(DT_HASH),
             versions: self.table(DT_VERSYM),
-            defined: self.table(DT_VERDEF),
         };
         (!tables.strings.is_null() && !tables.symbols.is_null()).then_some(tables)
     }
@@ -271,11 +225,11 @@ impl<'a> Object<'a> {
 
 impl Tables {
     /// Returns the symbol of this name and version that the object defines.
-    fn find(&self, name: &CStr, version: Version) -> Option<Symbol> {
+    fn find(&self, name: &CStr) -> Option<Symbol> {
         if !self.gnu_hash.is_null() {
-            self.find_by_gnu_hash(name, version)
+            self.find_by_gnu_hash(name)
         } else if !self.old_hash.is_null() {
-            self.find_by_old_hash(name, version)
+            self.find_by_old_hash(name)
         } else {
             None
         }
@@ -286,7 +240,7 @@ impl Tables {
     /// filter, and the filter's shift. Then follow the filter, which this function skips, the first
     /// symbol of each bucket, and the hash of each symbol. If the lowest bit of a hash is set, the
     /// symbol is the last one of its bucket.
-    fn find_by_gnu_hash(&self, name: &CStr, version: Version) -> Option<Symbol> {
+    fn find_by_gnu_hash(&self, name: &CStr) -> Option<Symbol> {
         let word = |index: usize| {
             // SAFETY: the dynamic linker also reads the table at the indices below.
             unsafe { *self.gnu_hash.wrapping_add(index) }
@@ -303,7 +257,7 @@ impl Tables {
         }
         loop {
             let found = word(hashes + (index - first) as usize);
-            if found | 1 == hash | 1 && self.is(index, name, version) {
+            if found | 1 == hash | 1 && self.is(index, name) {
                 return Some(self.symbol(index));
             }
             if found & 1 != 0 {
@@ -317,7 +271,7 @@ impl Tables {
     /// number of buckets and the number of symbols. Then follows the first symbol of each bucket.
     /// At the end, the table has a number for each symbol, which is the next symbol of the same
     /// bucket, or 0 after the last one.
-    fn find_by_old_hash(&self, name: &CStr, version: Version) -> Option<Symbol> {
+    fn find_by_old_hash(&self, name: &CStr) -> Option<Symbol> {
         let word = |index: usize| {
             // SAFETY: the dynamic linker also reads the table at the indices below.
             unsafe { *self.old_hash.wrapping_add(index) }
@@ -325,7 +279,7 @@ impl Tables {
         let buckets = word(0);
         let mut index = word(2 + old_hash(name).checked_rem(buckets)? as usize);
         while index != 0 {
-            if self.is(index, name, version) {
+            if self.is(index, name) {
                 return Some(self.symbol(index));
             }
             index = word(2 + buckets as usize + index as usize);
@@ -346,46 +300,22 @@ impl Tables {
 
     /// Returns whether the symbol with this index is a function of this name and version that the
     /// object defines.
-    fn is(&self, index: u32, name: &CStr, version: Version) -> bool {
+    fn is(&self, index: u32, name: &CStr) -> bool {
         let symbol = self.symbol(index);
         symbol.section != SHN_UNDEF
             && symbol.info & 15 == STT_FUNC
             && self.string(symbol.name) == name
-            && self.has_version(index, version)
+            && self.is_default(index)
     }
 
-    fn has_version(&self, index: u32, wanted: Version) -> bool {
-        let number = if self.versions.is_null() {
-            VER_NDX_GLOBAL
-        } else {
-            // SAFETY: the table has a number for each symbol.
-            unsafe { *self.versions.wrapping_add(index as usize) }
-        };
-        let unversioned = number & !HIDDEN <= VER_NDX_GLOBAL;
-        match wanted {
-            Version::Default => number & HIDDEN == 0,
-            Version::Only(name) => !unversioned && self.version(number & !HIDDEN) == Some(name),
+    /// Returns whether the symbol with this index has no version, or its default version.
+    fn is_default(&self, index: u32) -> bool {
+        if self.versions.is_null() {
+            return true;
         }
-    }
-
-    /// Returns the name of the version with this number, or `None` if the object does not define
-    /// the version.
-    fn version(&self, number: u16) -> Option<&CStr> {
-        let mut at = self.defined;
-        while !at.is_null() {
-            // SAFETY: the object defines a version here.
-            let version = unsafe { &*at };
-            if version.number == number {
-                // SAFETY: the object's tables say that the name is there.
-                let name = unsafe { *at.wrapping_byte_add(version.name as usize).cast::<u32>() };
-                return Some(self.string(name));
-            }
-            if version.next == 0 {
-                return None;
-            }
-            at = at.wrapping_byte_add(version.next as usize);
-        }
-        None
+        // SAFETY: the table has a number for each symbol.
+        let number = unsafe { *self.versions.wrapping_add(index as usize) };
+        number & HIDDEN == 0
     }
 
     fn string(&self, offset: u32) -> &CStr {

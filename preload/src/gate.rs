@@ -17,7 +17,7 @@
 //!
 //! In one case a child still waits for ever. At the time of the fork, another part of the program
 //! is walking through the list or changing it, and later the child walks through the list. That is
-//! rare, because most registrations do not walk (known.rs).
+//! rare, because only registrations that fail walk.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_int;

@@ -3,10 +3,10 @@
 //! A library for `LD_PRELOAD`. With it, a plain `ibv_reg_mr()` of GPU memory works on an RDMA core
 //! without peer memory, because the library registers the memory as a dma-buf (nvpm_preload(7)).
 //!
-//! The library replaces `ioctl()`, by which libibverbs gives its commands to the kernel. It does not
-//! matter how the program has found libibverbs and its functions. The library first calls the real
-//! function with the program's own arguments, and returns a success unchanged. A registration never
-//! waits for a thread that is inside `dlopen()`.
+//! The library replaces `ioctl()`, by which libibverbs gives its commands to the kernel. It does
+//! not matter how the program has found libibverbs and its functions. The library first calls the
+//! real function with the program's own arguments, and returns a success unchanged. A registration
+//! never waits for a thread that is inside `dlopen()`.
 //!
 //! The dynamic linker may also load the library as an auditor (`LD_AUDIT`, audit.rs).
 #![no_std]
@@ -16,19 +16,19 @@ mod bypass;
 mod cuda;
 mod elf;
 mod gate;
+mod initialized;
 mod libc;
 mod loaded;
 mod log;
 mod next;
-mod ready;
 mod request;
 mod translate;
 mod uverbs;
 
 use core::ffi::{c_int, c_ulong, c_void};
 
-/// The dynamic linker calls this function when it loads the library, before the process starts
-/// threads.
+/// The dynamic linker calls this function when it loads the library, before the program starts.
+/// Only a constructor of another library can have started a thread.
 #[used]
 #[link_section = ".init_array"]
 static AT_LOAD: extern "C" fn() = at_load;
@@ -38,7 +38,6 @@ extern "C" fn at_load() {
     next::find();
     next::register_atfork(gate::DURING_FORKS);
     log::read_environment();
-    ready::find();
 }
 
 /// The dynamic linker calls this function when the process ends.
@@ -61,26 +60,23 @@ extern "C" fn at_end() {
 /// The arguments are valid for `ioctl()`.
 #[no_mangle]
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
-    // SAFETY: these are the caller's own arguments.
+    if request != uverbs::REQUEST {
+        // SAFETY: these are the caller's own arguments.
+        return unsafe { next::ioctl(fd, request, argument) };
+    }
+    let before = libc::errno();
+    // SAFETY: as above.
     let answered = unsafe { next::ioctl(fd, request, argument) };
-    if request != uverbs::REQUEST || (answered != -1 && !log::on()) {
+    if answered != -1 && !log::on() {
         return answered;
     }
     // SAFETY: the kernel has answered this command of the caller.
-    unsafe { translate::reconsider(fd, argument, answered) }
-}
-
-/// Replaces `dlclose()`, and keeps libcuda mapped. Another thread may have found a function of
-/// libcuda, and be about to call the function.
-///
-/// # Safety
-///
-/// The argument is valid for `dlclose()`.
-#[no_mangle]
-pub unsafe extern "C" fn dlclose(object: *mut c_void) -> c_int {
-    cuda::keep();
-    // SAFETY: this is the caller's own argument.
-    unsafe { next::dlclose(object) }
+    let registered = unsafe { translate::reconsider(fd, argument, answered) };
+    if registered {
+        libc::set_errno(before);
+        return 0;
+    }
+    answered
 }
 
 /// Ends the process. Nothing in this library panics, but Rust requires this function.

@@ -4,9 +4,11 @@
 //! names, and musl has them, too. A program that is linked with musl does not start if a library in
 //! `LD_PRELOAD` needs a function that musl lacks.
 
-use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
+use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void, CStr};
+use core::mem;
 use core::ptr::null_mut;
 
+const EAGAIN: c_int = 11;
 pub(crate) const ENOMEM: c_int = 12;
 pub(crate) const EFAULT: c_int = 14;
 pub(crate) const ENFILE: c_int = 23;
@@ -15,10 +17,18 @@ pub(crate) const EOPNOTSUPP: c_int = 95;
 
 const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
-const SYS_IOCTL: c_long = if cfg!(target_arch = "aarch64") { 29 } else { 16 };
-const SYS_FUTEX: c_long = if cfg!(target_arch = "aarch64") { 98 } else { 202 };
+const IS_ARM: bool = cfg!(target_arch = "aarch64");
+const SYS_IOCTL: c_long = if IS_ARM { 29 } else { 16 };
+const SYS_OPENAT: c_long = if IS_ARM { 56 } else { 257 };
+const SYS_GETDENTS64: c_long = if IS_ARM { 61 } else { 217 };
+const SYS_READLINKAT: c_long = if IS_ARM { 78 } else { 267 };
+const AT_FDCWD: c_int = -100;
+const O_CLOEXEC: c_int = 0o2_000_000;
+const SYS_FUTEX: c_long = if IS_ARM { 98 } else { 202 };
 /// `FUTEX_WAIT | FUTEX_PRIVATE_FLAG`.
 const FUTEX_WAIT: c_int = 128;
+/// `FUTEX_CMP_REQUEUE | FUTEX_PRIVATE_FLAG`.
+const FUTEX_CMP_REQUEUE: c_int = 4 | 128;
 /// `FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG`.
 const FUTEX_WAKE_OP: c_int = 5 | 128;
 /// The operation of `FUTEX_WAKE_OP` that adds 0 to a word. It is the value of the macro call
@@ -27,7 +37,7 @@ const ADD_NOTHING: c_int = 1 << 28;
 
 /// The number of the system call. The library uses the system call, because glibc exports no
 /// function `fstat()` before version 2.33.
-const SYS_FSTAT: c_long = if cfg!(target_arch = "aarch64") { 80 } else { 5 };
+const SYS_FSTAT: c_long = if IS_ARM { 80 } else { 5 };
 
 /// A `pthread_mutex_t`. The fifth number is the kind of the mutex. On 64-bit machines, all other
 /// numbers are 0 at first.
@@ -39,8 +49,6 @@ impl Mutex {
     pub(crate) const RECURSIVE: Self = Self([0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
 }
 
-/// Makes `dlopen()` open only an object that is open already, and keep the object mapped for ever.
-pub(crate) const RTLD_KEEP: c_int = 1 | 4 | 0x1000;
 /// Makes `dlsym()` search only the objects after the calling object.
 pub(crate) const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
 
@@ -54,8 +62,6 @@ extern "C" {
     pub(crate) fn abort() -> !;
     /// Returns the address of a symbol, or NULL. Waits for a thread that is inside `dlopen()`.
     pub(crate) fn dlsym(object: *mut c_void, name: *const c_char) -> *mut c_void;
-    /// Opens an object. Waits for a thread that is inside `dlopen()`.
-    pub(crate) fn dlopen(name: *const c_char, how: c_int) -> *mut c_void;
     /// Returns a variable of the environment, or NULL.
     pub(crate) fn getenv(name: *const c_char) -> *const c_char;
     /// Prints to a descriptor.
@@ -70,6 +76,8 @@ extern "C" {
     fn syscall(number: c_long, ...) -> c_long;
     /// Sets whether this thread can be cancelled.
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+    /// Changes which signals this thread blocks.
+    fn pthread_sigmask(how: c_int, set: *const Signals, old: *mut Signals) -> c_int;
     /// Locks a mutex. Returns an error if another thread has locked it.
     pub(crate) fn pthread_mutex_trylock(mutex: *mut Mutex) -> c_int;
     /// Unlocks a mutex.
@@ -129,6 +137,30 @@ impl Drop for Uncancelled {
     }
 }
 
+/// A `sigset_t`.
+type Signals = [u64; 16];
+const SIG_BLOCK: c_int = 0;
+const SIG_SETMASK: c_int = 2;
+
+/// While this object exists, no signal handler runs on the thread.
+pub(crate) struct WithoutSignals(Signals);
+
+impl WithoutSignals {
+    pub(crate) fn begin() -> Self {
+        let mut before = [0; 16];
+        // SAFETY: there is room for the old signals.
+        unsafe { pthread_sigmask(SIG_BLOCK, &[u64::MAX; 16], &raw mut before) };
+        Self(before)
+    }
+}
+
+impl Drop for WithoutSignals {
+    fn drop(&mut self) {
+        // SAFETY: the pointer for the old signals may be NULL.
+        unsafe { pthread_sigmask(SIG_SETMASK, &raw const self.0, null_mut()) };
+    }
+}
+
 /// Lets another thread run, if one is ready to run.
 pub(crate) fn let_others_run() {
     // SAFETY: the function has no argument.
@@ -156,20 +188,22 @@ pub(crate) fn page_size() -> u64 {
 }
 
 /// Returns whether the process may read `size` bytes at an address, which lie in at most two pages.
-/// The kernel compares the first and the last word with 0, and does not wait for them to change.
+/// The kernel compares the first and the last word with 0. If the word is 0, the kernel wakes no
+/// thread that waits for the word, and moves no thread to another word.
 pub(crate) fn is_readable(address: usize, size: usize) -> bool {
-    let no_time: [c_long; 2] = [0, 0];
-    let end = &raw const no_time;
+    let other: c_uint = 0;
+    let here = &raw const other;
+    let none: c_long = 0;
     at_both_ends(address, size, |word| {
-        // SAFETY: the kernel checks the address itself.
-        unsafe { syscall(SYS_FUTEX, word, FUTEX_WAIT, 0, end) }
+        // SAFETY: the kernel checks the first address itself, and the second word exists.
+        unsafe { syscall(SYS_FUTEX, word, FUTEX_CMP_REQUEUE, none, none, here, 0) }
     })
 }
 
-/// Returns whether the process may write `size` bytes at an address, which lie in at most two pages.
-/// The function does not change them. It lets the kernel add 0 to the first and to the last word in
-/// one atomic step, and the kernel fails if a word is read-only. The words keep their values, even if
-/// other threads change them at the same time.
+/// Returns whether the process may write `size` bytes at an address, which lie in at most two
+/// pages. The function does not change them. It lets the kernel add 0 to the first and to the last
+/// word in one atomic step, and the kernel fails if a word is read-only. The words keep their
+/// values, even if other threads change them at the same time.
 pub(crate) fn is_writable(address: usize, size: usize) -> bool {
     let nobody_waits: c_uint = 0;
     let here = &raw const nobody_waits;
@@ -181,12 +215,12 @@ pub(crate) fn is_writable(address: usize, size: usize) -> bool {
     })
 }
 
-/// Returns whether `call` does not fail with `EFAULT` for the first and for the last word of a range.
-/// The error number stays.
+/// Returns whether `call` reaches the first and the last word of a range. `EAGAIN` says that the
+/// kernel has read another number than 0. The error number stays.
 fn at_both_ends(address: usize, size: usize, call: impl Fn(usize) -> c_long) -> bool {
     let before = errno();
     let last = address.wrapping_add(size.saturating_sub(1));
-    let good = [address, last].into_iter().all(|at| call(at & !3) != -1 || errno() != EFAULT);
+    let good = [address, last].into_iter().all(|at| call(at & !3) != -1 || errno() == EAGAIN);
     set_errno(before);
     good
 }
@@ -199,6 +233,30 @@ impl Drop for Fd {
         // SAFETY: nothing else has this descriptor.
         unsafe { close(self.0) };
     }
+}
+
+/// Opens a directory. Returns `None` if this is not possible.
+pub(crate) fn open_directory(path: &CStr) -> Option<Fd> {
+    // SAFETY: the path is a string.
+    let fd = unsafe { syscall(SYS_OPENAT, AT_FDCWD, path.as_ptr(), O_CLOEXEC) };
+    (fd >= 0).then_some(Fd(fd as c_int))
+}
+
+/// Reads the next entries of a directory. Returns how many bytes were read, and 0 at the end.
+pub(crate) fn read_directory<T>(directory: &Fd, entries: &mut T) -> usize {
+    let room = mem::size_of::<T>();
+    // SAFETY: there is room for this number of bytes.
+    let size = unsafe { syscall(SYS_GETDENTS64, directory.0, &raw mut *entries, room) };
+    usize::try_from(size).unwrap_or(0)
+}
+
+/// Reads a link in a directory. `name` ends with a zero byte. Returns the beginning of the link, as
+/// far as there is room, and nothing if there is no such link.
+pub(crate) fn read_link<'a>(directory: &Fd, name: &[u8], link: &'a mut [u8]) -> &'a [u8] {
+    let (place, room) = (link.as_mut_ptr(), link.len());
+    // SAFETY: there is room for this number of bytes, and the name is a string.
+    let size = unsafe { syscall(SYS_READLINKAT, directory.0, name.as_ptr(), place, room) };
+    link.get(..usize::try_from(size).unwrap_or(0)).unwrap_or_default()
 }
 
 /// The identity of an open file, pipe, socket or terminal.

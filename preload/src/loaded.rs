@@ -66,6 +66,8 @@ where
     F: FnMut(&Object<'_>, Generation) -> ControlFlow<B>,
 {
     let mut search = Search { look, broke: None };
+    // A handler that walks would wait for a lock that this thread is about to take or to release.
+    let _quiet = libc::WithoutSignals::begin();
     let _passage = Passage::enter();
     let found = WALK.load(Ordering::Relaxed);
     // SAFETY: `link.h` declares a function of this name with this type.
@@ -107,8 +109,8 @@ where
 /// `N` addresses that the library has found. They are valid while the list of objects is unchanged.
 /// If a library is closed, or another one is mapped at the same address, the list changes.
 ///
-/// The fields are read and written only inside `each_object`, which only one thread runs at a time.
-/// A thread therefore never reads fields that another thread has written only partly.
+/// The fields are read and written only inside `each_object`, while the thread has the linker's
+/// lock. A thread therefore never reads fields that another thread has written only partly.
 pub(crate) struct Remembered<const N: usize> {
     generation: AtomicU64,
     found: [AtomicPtr<c_void>; N],

@@ -12,7 +12,6 @@ use core::ops::ControlFlow;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::elf::Version;
 use crate::libc;
 use crate::loaded::each_object;
 
@@ -25,17 +24,15 @@ struct Next<F> {
 }
 
 type Ioctl = unsafe extern "C" fn(c_int, c_ulong, *mut c_void) -> c_int;
-type Dlclose = unsafe extern "C" fn(*mut c_void) -> c_int;
 type RegisterAtfork =
     unsafe extern "C" fn(extern "C" fn(), extern "C" fn(), extern "C" fn(), *const c_void) -> c_int;
 
 static IOCTL: Next<Ioctl> = Next::new(c"ioctl");
-static DLCLOSE: Next<Dlclose> = Next::new(c"dlclose");
 static REGISTER_ATFORK: Next<RegisterAtfork> = Next::new(c"__register_atfork");
 
 impl<F: Copy> Next<F> {
     const fn new(name: &'static CStr) -> Self {
-        const { assert!(size_of::<F>() == size_of::<*mut c_void>()) }
+        const { assert!(mem::size_of::<F>() == mem::size_of::<*mut c_void>()) }
         Self { name, found: AtomicPtr::new(null_mut()), kind: PhantomData }
     }
 
@@ -49,7 +46,7 @@ impl<F: Copy> Next<F> {
         let mut is_after = false;
         let found = each_object(|object, _| {
             let found = if is_after {
-                object.function(self.name, Version::Default)
+                object.function(self.name)
             } else {
                 is_after = object.contains(find as *const () as u64);
                 null_mut()
@@ -68,7 +65,6 @@ impl<F: Copy> Next<F> {
 /// has objects that the process has opened only for a plug-in, and these must not be found.
 pub(crate) fn find() {
     IOCTL.find();
-    DLCLOSE.find();
     REGISTER_ATFORK.find();
 }
 
@@ -87,19 +83,9 @@ pub(crate) unsafe fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -
     }
 }
 
-/// Calls the next `dlclose()`. If there is none yet, the object stays open.
-///
-/// # Safety
-///
-/// The argument is valid for `dlclose()`.
-pub(crate) unsafe fn dlclose(object: *mut c_void) -> c_int {
-    // SAFETY: the caller promises it.
-    DLCLOSE.get().map_or(0, |next| unsafe { next(object) })
-}
-
 /// Gives three functions to `fork()`: for its beginning, for its end in the parent, and for its end
-/// in the child. A C library other than glibc may have this only as a part that is linked into each
-/// library, and then nothing happens.
+/// in the child. Only glibc has this function. With another C library nothing happens, because its
+/// programs have no CUDA.
 pub(crate) fn register_atfork([first, in_parent, in_child]: [extern "C" fn(); 3]) {
     if let Some(register) = REGISTER_ATFORK.get() {
         // SAFETY: this library is never unmapped (`-z nodelete`), so the functions stay.

@@ -8,6 +8,7 @@
 //! command of the mlx5 driver.
 
 use core::ffi::{c_int, c_void, CStr};
+use core::mem;
 use core::{ptr, slice};
 
 use crate::libc;
@@ -58,7 +59,7 @@ impl Request<'_> {
     ///
     /// If there is memory at `command`, nothing else uses the memory as long as the result exists.
     pub(crate) unsafe fn read(command: *mut c_void) -> Option<Self> {
-        if !libc::is_readable(command as usize, size_of::<Header>()) {
+        if !libc::is_readable(command as usize, mem::size_of::<Header>()) {
             return None;
         }
         // SAFETY: the memory is readable.
@@ -69,14 +70,18 @@ impl Request<'_> {
             (uverbs::DEVX_UMEM, uverbs::DEVX_UMEM_REG, uverbs::DRIVER_MLX5) => Some(&uverbs::UMEM),
             _ => return None,
         };
-        let first = command.wrapping_byte_add(size_of::<Header>()).cast::<Attr>();
-        let size = usize::from(header.attrs) * size_of::<Attr>();
+        let first = command.wrapping_byte_add(mem::size_of::<Header>()).cast::<Attr>();
+        let size = usize::from(header.attrs) * mem::size_of::<Attr>();
         let is_whole = size < MOST_SIZE && libc::is_readable(first as usize, size);
-        if !is_whole || !first.is_aligned() {
+        if !is_whole || first as usize % mem::align_of::<Attr>() != 0 {
             return None;
         }
-        // SAFETY: the memory is readable and aligned, and nothing else uses the memory, as the
-        // caller promises. Programs build commands in memory that is also writable.
+        // The kernel stores its answer to the newer commands in the attributes.
+        if ids.is_some() && !libc::is_writable(first as usize, size) {
+            return None;
+        }
+        // SAFETY: the memory is readable, aligned, and writable if it is written to, and nothing
+        // else uses the memory, as the caller promises.
         let attrs = unsafe { slice::from_raw_parts_mut(first, header.attrs.into()) };
         let (kind, memory) = match ids {
             None => of_structure(attrs)?,
@@ -136,7 +141,7 @@ impl Request<'_> {
         // The kernel stores the number of the new object in its attribute.
         for (place, attr) in self.attrs.iter_mut().enumerate() {
             if attr.id != ids.addr && attr.id != ids.access {
-                attr.data = command.at(place).data;
+                *attr = command.at(place);
             }
         }
         Some(())
@@ -170,10 +175,10 @@ fn of_structure(attrs: &[Attr]) -> Option<(Kind, Memory)> {
     let find = |id: u16, size: usize| {
         attrs.iter().find(|one| one.id == id && usize::from(one.len) >= size).map(|one| one.data)
     };
-    let given = find(write::IN, size_of::<RegMr>())? as *const RegMr;
-    let answer = find(write::OUT, size_of::<RegMrResp>())? as *mut RegMrResp;
-    let is_there = libc::is_readable(given as usize, size_of::<RegMr>())
-        && libc::is_writable(answer as usize, size_of::<RegMrResp>());
+    let given = find(write::IN, mem::size_of::<RegMr>())? as *const RegMr;
+    let answer = find(write::OUT, mem::size_of::<RegMrResp>())? as *mut RegMrResp;
+    let is_there = libc::is_readable(given as usize, mem::size_of::<RegMr>())
+        && libc::is_writable(answer as usize, mem::size_of::<RegMrResp>());
     if !is_there {
         return None;
     }

@@ -45,45 +45,41 @@ impl From<cuda::Error> for Refusal {
     }
 }
 
-/// Looks at a command of the RDMA core that the kernel has answered with `answered`. If the kernel has refused a pointer to GPU memory, registers the memory as a dma-buf. Returns the
-/// answer for the program, with an error number if the answer is -1.
+/// Looks at a command of the RDMA core that the kernel has answered with `answered`. If the kernel
+/// has refused a pointer to GPU memory, registers the memory as a dma-buf, and returns true. If
+/// this is not possible, sets the error number for the program, and returns false.
 ///
 /// The kernel may also refuse GPU memory with `ENOMEM`, because it checks the limit of locked
 /// memory (`RLIMIT_MEMLOCK`) before it looks at the memory. The limit does not apply to a dma-buf.
 ///
 /// # Safety
 ///
-/// `command` is the address that the program has given to `ioctl()`. If a command is there, only this
-/// thread uses the command.
+/// `command` is the address that the program has given to `ioctl()`. If a command is there, only
+/// this thread uses the command.
 #[cold]
-pub(crate) unsafe fn reconsider(fd: c_int, command: *mut c_void, answered: c_int) -> c_int {
+pub(crate) unsafe fn reconsider(fd: c_int, command: *mut c_void, answered: c_int) -> bool {
     let errno = libc::errno();
     let refused = answered == -1;
     if refused && !matches!(errno, EFAULT | ENOMEM) {
-        return answered;
+        return false;
     }
     // SAFETY: the caller promises it.
     let Some(mut request) = (unsafe { Request::read(command) }) else {
-        return answered;
+        return false;
     };
     let _uncancelled = Uncancelled::begin();
     if !refused {
         warn_of_on_demand(&request);
         libc::set_errno(errno);
-        return answered;
+        return false;
     }
-    match register(fd, &mut request) {
-        Ok(()) => {
-            libc::set_errno(errno);
-            0
-        }
-        Err(Refusal { because, answer, errno: of_refusal }) => {
-            let errno = of_refusal.unwrap_or(errno);
-            log::line(&request, errno, c"no dma-buf: ", because, answer);
-            libc::set_errno(errno);
-            -1
-        }
-    }
+    let Err(Refusal { because, answer, errno: of_refusal }) = register(fd, &mut request) else {
+        return true;
+    };
+    let errno = of_refusal.unwrap_or(errno);
+    log::line(&request, errno, c"no dma-buf: ", because, answer);
+    libc::set_errno(errno);
+    false
 }
 
 /// Registers GPU memory as a dma-buf, at the device whose descriptor is `fd`.
@@ -105,8 +101,10 @@ fn register(fd: c_int, request: &mut Request<'_>) -> Result<(), Refusal> {
     // ignored.
     let ignored = uverbs::ACCESS_OPTIONAL & !uverbs::ACCESS_RELAXED_ORDERING;
     let by = DmaBuf { fd: dma_buf.0, offset: addr - start, access: access & !ignored };
-    // SAFETY: the command has the kernel's form, and lives until `ioctl()` returns. The region keeps
-    // the dma-buf when the descriptor is closed.
+    // If a command has no room for another attribute, nothing is sent.
+    libc::set_errno(EFAULT);
+    // SAFETY: the command has the kernel's form, and lives until `ioctl()` returns. The region
+    // keeps the dma-buf when the descriptor is closed.
     let sent = request.by(&by, |command| unsafe {
         next::ioctl(fd, uverbs::REQUEST, (&raw mut *command).cast()) == 0
     });

@@ -5,6 +5,7 @@
 //! the numbers and the structures, and never change them.
 
 use core::ffi::c_ulong;
+use core::mem;
 
 /// `RDMA_VERBS_IOCTL`: one request with which a program gives all commands to the RDMA core.
 pub(crate) const REQUEST: c_ulong = 0xc018_1b01;
@@ -126,7 +127,7 @@ pub(crate) struct Command {
 impl Command {
     /// Makes a command without attributes, for the same driver as the program's command `of`.
     pub(crate) fn new(of: &Header, object: u16, method: u16) -> Self {
-        let length = size_of::<Header>() as u16;
+        let length = mem::size_of::<Header>() as u16;
         let header = Header { length, object, method, attrs: 0, ..*of };
         Self { header, attrs: [Attr::NONE; MOST] }
     }
@@ -136,7 +137,7 @@ impl Command {
         let place = usize::from(self.header.attrs);
         *self.attrs.get_mut(place)? = attr;
         self.header.attrs += 1;
-        self.header.length += size_of::<Attr>() as u16;
+        self.header.length += mem::size_of::<Attr>() as u16;
         Some(place)
     }
 

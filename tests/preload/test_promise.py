@@ -58,8 +58,16 @@ def test_library_changes_no_other_ioctl(bed):
 
 def test_commands_at_wrong_addresses(bed):
     """The kernel answers `Bad address` to such commands, too. The library must not read them."""
-    ran = both(bed, "cuda context broken", EARLY=5)
-    assert ran.printed == 5 * failed(errno.EFAULT)
+    ran = both(bed, "cuda context broken", EARLY=6)
+    assert ran.printed == 6 * failed(errno.EFAULT)
+
+
+@pytest.mark.parametrize("address, peer", [("host", 0), (f"{GPU:#x}", 1), (f"{GPU:#x}", 0)])
+def test_error_number_after_a_success(bed, address, peer):
+    """A program may look at the error number after several calls. It is not that of the refusal."""
+    words = f"cuda context reg {address} 4096 1"
+    ran = bed.run(words, client="linked", PEER_MEMORY=peer, PRINTS_ERRNO=1)
+    assert ran.printed == ["registered, errno=7"]
 
 
 def test_no_libibverbs_is_kept(bed):
@@ -118,22 +126,11 @@ def test_constructor_that_waits_for_a_registration(bed, client):
     both(bed, f"plugin {bed.where}/new/plugin.so", client=client)
 
 
-@pytest.mark.parametrize("cuda", ["slow_cuda", "slow_cuda_without_relro"])
-def test_libcuda_that_is_being_loaded(bed, cuda):
-    """A library is in the list of objects before the dynamic linker has relocated it. If the
-    preloaded library called a function of such a library, the process would crash."""
-    ran = both(bed, "loading", reg(NO_MEMORY), client="linked", cuda=cuda)
-    assert ran.calls.count("cuPointerGetAttribute") >= 1
-
-
-def test_libcuda_that_is_being_loaded_by_an_old_linker(bed):
-    """A glibc before 2.35 does not say which libraries are relocated, so the library checks whether
-    their pages are read-only."""
-    preload = f"{bed.library}:{bed.where}/walk.so"
-    words = {"client": "linked", "cuda": "slow_cuda", "LD_PRELOAD": preload, "HIDE_LIBC": 1}
-    ran = bed.run("loading", reg(NO_MEMORY), **words)
-    assert ran.printed == failed(14)
-    assert ran.calls.count("cuPointerGetAttribute") >= 1
+def test_libcuda_that_is_being_loaded(bed):
+    """A library is in the list of objects before the dynamic linker has relocated it. The library
+    calls no function of a libcuda before CUDA is initialized."""
+    ran = both(bed, "loading", reg(NO_MEMORY), client="linked")
+    assert not ran.cuda
 
 
 def test_list_of_objects_that_the_program_replaces(bed):
@@ -152,17 +149,16 @@ def imported(library):
 
 def test_no_lock_of_the_dynamic_linker(bed):
     """All functions of dlfcn.h take the lock of dlopen(). The library may therefore use only
-    dlsym(), while it is loaded, and dlopen(), when the program closes an object.
-    dl_iterate_phdr() takes another lock."""
+    dlsym(), and only while it is loaded. dl_iterate_phdr() takes another lock."""
     names = {name for name in imported(bed.library) if name.startswith(("dl", "_dl"))}
-    assert names == {"dl_iterate_phdr", "dlopen", "dlsym"}
+    assert names == {"dl_iterate_phdr", "dlsym"}
 
 
 def test_exported_names(bed):
     table = command("readelf", "--dyn-syms", "-W", bed.library).splitlines()
     rows = [row.split() for row in table]
     exported = sorted(row[7] for row in rows if row[6:] and row[4] != "LOCAL" and row[6].isdigit())
-    assert exported == ["dlclose", "ioctl", "la_objopen", "la_symbind64", "la_version"]
+    assert exported == ["ioctl", "la_objopen", "la_symbind64", "la_version"]
 
 
 def test_table_of_symbols_that_is_empty(bed):
@@ -181,23 +177,35 @@ def test_table_of_symbols_that_is_empty(bed):
     assert struct.unpack_from("<7I", content, table) == (1, 1, 1, 0, 0, 0, 0)
     struct.pack_into("<I", content, table + 4, 0)
     hash_of_name = 5381
-    for byte in b"_dl_find_object":
+    for byte in b"__register_atfork":
         hash_of_name = (hash_of_name * 33 + byte) & 0xFFFFFFFF
     struct.pack_into("<I", content, table + 4 * 7, hash_of_name | 1)
     function = (0xFFFFFFFF, 0x12, 0, 1)
     struct.pack_into("<IBBH", content, offsets[".dynsym"], *function)
     library.write_bytes(content)
-    # The library looks this name up in all objects that the process has at its start.
-    ran = bed.run("verbs", HOST, LD_PRELOAD=f"{library}:{bed.library}")
+    # The library looks this name up in the objects that come after it.
+    ran = bed.run("verbs", HOST, LD_PRELOAD=f"{bed.library}:{library}")
     assert len(ran.printed) == 1
 
 
-def test_libcuda_that_is_closed(bed):
-    """The program closes libcuda. The library keeps libcuda mapped, because another thread may be
-    about to call a function of it."""
-    words = ("cuda", reg(NO_MEMORY), "close_cuda", reg(NO_MEMORY), HOST)
-    ran = both(bed, *words, client="linked")
-    assert ran.cuda == 2 * ["cuPointerGetAttribute"]
+def test_libcuda_that_is_not_initialized(bed):
+    """A program that only looks for GPUs may close libcuda at any time, so the library calls none
+    of its functions. A monitor has other files of the driver open."""
+    words = ("libcuda", reg(NO_MEMORY), "close_cuda", reg(NO_MEMORY), HOST)
+    assert not both(bed, *words, client="linked").cuda
+    for name in ("nvidiactl-double", "nvidia-cap1-double"):
+        with open(f"/dev/shm/{name}", "w") as file:
+            ran = bed.run("libcuda", reg(NO_MEMORY), client="linked", stderr=file)
+        os.unlink(f"/dev/shm/{name}")
+        assert not ran.cuda
+    ran = bed.run("cuda", reg(NO_MEMORY), client="linked")
+    assert ran.cuda == ["cuPointerGetAttribute"]
+
+
+def test_many_files_before_that_of_cuda(bed):
+    """The list of open files does not fit into one buffer."""
+    ran = bed.run("files 500 cuda context", reg(GPU), client="linked")
+    assert ran.printed == registered(GPU, 4096)
 
 
 @pytest.mark.parametrize("address", ["host", f"{NO_MEMORY:#x}"])

@@ -5,7 +5,8 @@
  * -DLINKED, the word "verbs" opens libibverbs. With -DOWN_LIST, the program has a dl_iterate_phdr()
  * that shows no object.
  *
- *	cuda, verbs		opens that library with RTLD_LOCAL, as NCCL does
+ *	cuda, verbs		opens that library with RTLD_LOCAL, as NCCL does; initializes CUDA
+ *	libcuda			opens libcuda, and does not initialize CUDA
  *	open FILE		opens another libibverbs in the same way, and uses it from then on
  *	deeply, globally	opens libibverbs with RTLD_DEEPBIND, or with RTLD_GLOBAL
  *	by WAY			how the program finds functions of an open libibverbs: by dlvsym (the
@@ -22,6 +23,7 @@
  *	close_input		closes stdin
  *	kept			the next registration in a thread that cannot be cancelled; prints
  *				whether it can be cancelled afterwards
+ *	files N			opens N files
  *	descriptors		uses all descriptors up
  *	reg ADDRESS LENGTH ACCESS
  *	iova ADDRESS LENGTH ACCESS IOVA
@@ -164,12 +166,15 @@ static struct ibv_mr *by_name(struct registration *it)
 
 static struct ibv_mr *registered(struct registration *it)
 {
+	errno = 7;
 	return verbs || !strcmp(way, "default") ? by_name(it) : by_link(it);
 }
 
 static void say(struct ibv_mr *mr)
 {
-	if (mr)
+	if (mr && told("PRINTS_ERRNO"))
+		printf("registered, errno=%d\n", errno);
+	else if (mr)
 		printf("addr=%p length=%zu\n", mr->addr, mr->length);
 	else
 		printf("errno=%d\n", errno);
@@ -378,6 +383,15 @@ static void broken(void)
 		},
 	};
 	static const struct ib_uverbs_reg_mr_resp constant;
+	/* The kernel stores the answer to this command in the command. */
+	const struct command constant_command = {
+		.hdr = { .object_id = UVERBS_OBJECT_MR, .method_id = METHOD_REG_MR, .num_attrs = 3 },
+		.attrs = {
+			{ REG_MR_ADDR, 8, .data = GPU_MEMORY },
+			{ REG_MR_LENGTH, 8, .data = 4096 },
+			{ REG_MR_ACCESS_FLAGS, 4, .data = 1 },
+		},
+	};
 	struct ib_uverbs_ioctl_hdr *at_end = (void *)(page + 4096 - sizeof(*at_end));
 
 	munmap(page + 4096, 4096);
@@ -389,6 +403,9 @@ static void broken(void)
 		it.attrs[2].data = i == 4 ? (uintptr_t)&constant : (uintptr_t)&asked;
 		printf("errno=%d\n", ioctl(DEVICE_FD, RDMA_VERBS_IOCTL, commands[i]) ? errno : 0);
 	}
+	memcpy(page, &constant_command, sizeof(constant_command));
+	mprotect(page, 4096, PROT_READ);
+	printf("errno=%d\n", ioctl(DEVICE_FD, RDMA_VERBS_IOCTL, page) ? errno : 0);
 	fflush(stdout);
 }
 
@@ -407,6 +424,12 @@ static void *words(void *arguments)
 
 	for (char **word = arguments; *word; word++) {
 		if (!strcmp(*word, "cuda")) {
+			int (*init)(unsigned int flags);
+
+			cuda = open_library("libcuda.so.1");
+			init = function(cuda, "cuInit", NULL);
+			init(0);
+		} else if (!strcmp(*word, "libcuda")) {
 			cuda = open_library("libcuda.so.1");
 		} else if (!strcmp(*word, "verbs")) {
 			verbs = open_library("libibverbs.so.1");
@@ -449,6 +472,9 @@ static void *words(void *arguments)
 				wait(NULL);
 				return NULL;
 			}
+		} else if (!strcmp(*word, "files")) {
+			for (int i = atoi(*++word); i; i--)
+				dup(0);
 		} else if (!strcmp(*word, "descriptors")) {
 			while (dup(0) >= 0)
 				;

@@ -69,6 +69,14 @@ static int called(const char *name)
 	return told(name);
 }
 
+int cuInit(unsigned int flags)
+{
+	int fd = open(UVM, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	unlink(UVM);
+	return flags || fd < 0 ? NOT_INITIALIZED : SUCCESS;
+}
+
 int cuGetErrorName(int code, const char **name)
 {
 	if (told(__func__))

@@ -26,6 +26,12 @@
 #define DRIVER_ID	1
 #define PD_HANDLE	55
 
+/*
+ * A file that stands for /dev/nvidia-uvm, which CUDA opens when it is initialized. It has the name of a
+ * device, and is removed at once.
+ */
+#define UVM	"/dev/shm/nvidia-uvm-double"
+
 static inline bool in_gpu(uint64_t start, uint64_t base, size_t length)
 {
 	return start >= base && start - base + length <= GPU_SIZE;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A preloaded library that records each walk through the list of objects as an event. With
- * HIDE_LIBC=1, the list does not contain the C library. A function that only new versions of glibc
- * have is then not found. With WAIT=N, the first walk outside of the main thread waits until
- * another thread walks, but at most N seconds. With HOLD=N, that walk stays N milliseconds at the
- * first object of the list, and the list is locked.
+ * A preloaded library that records each walk through the list of objects as an event. With WAIT=N, the
+ * first walk outside of the main thread waits until another thread walks, but at most N seconds. With
+ * HOLD=N, that walk stays N milliseconds at the first object of the list, and the list is locked.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -41,8 +39,6 @@ static int shown(struct dl_phdr_info *info, size_t size, void *data)
 		walk_is_held = true;
 		usleep(1000 * told("HOLD"));
 	}
-	if (told("HIDE_LIBC") && strstr(info->dlpi_name, "/libc.so"))
-		return 0;
 	return walk->show(info, size, walk->data);
 }
 
