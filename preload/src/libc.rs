@@ -13,6 +13,7 @@ pub(crate) const ENOMEM: c_int = 12;
 pub(crate) const EFAULT: c_int = 14;
 pub(crate) const ENFILE: c_int = 23;
 pub(crate) const EMFILE: c_int = 24;
+pub(crate) const EPROTONOSUPPORT: c_int = 93;
 pub(crate) const EOPNOTSUPP: c_int = 95;
 
 const PTHREAD_CANCEL_DISABLE: c_int = 1;

@@ -90,11 +90,17 @@ impl Request<'_> {
         Some(Self { header, attrs, kind, memory })
     }
 
+    /// Returns whether the program makes a umem of mlx5.
+    pub(crate) fn is_umem(&self) -> bool {
+        self.header.object == uverbs::DEVX_UMEM
+    }
+
     /// Returns the name of the function that the program has called.
     pub(crate) fn verb(&self) -> &'static CStr {
-        match self.header.object {
-            uverbs::DEVX_UMEM => c"mlx5dv_devx_umem_reg",
-            _ => c"ibv_reg_mr",
+        if self.is_umem() {
+            c"mlx5dv_devx_umem_reg"
+        } else {
+            c"ibv_reg_mr"
         }
     }
 

@@ -5,7 +5,9 @@
 use core::ffi::{c_int, c_void, CStr};
 
 use crate::cuda::{self, Pushed};
-use crate::libc::{self, Fd, Uncancelled, EFAULT, EMFILE, ENFILE, ENOMEM, EOPNOTSUPP};
+use crate::libc::{
+    self, Fd, Uncancelled, EFAULT, EMFILE, ENFILE, ENOMEM, EOPNOTSUPP, EPROTONOSUPPORT,
+};
 use crate::log;
 use crate::next;
 use crate::request::{DmaBuf, Memory, Request};
@@ -109,7 +111,10 @@ fn register(fd: c_int, request: &mut Request<'_>) -> Result<(), Refusal> {
         next::ioctl(fd, uverbs::REQUEST, (&raw mut *command).cast()) == 0
     });
     if !sent {
-        return Err(Refusal::new(c"the device refused the dma-buf", Some(libc::errno())));
+        let errno = libc::errno();
+        // Before Linux 6.1 the mlx5 driver knows no dma-buf for a umem.
+        let unknown = request.is_umem() && errno == EPROTONOSUPPORT;
+        return Err(Refusal::new(c"the device refused the dma-buf", (!unknown).then_some(errno)));
     }
     let (became, because, answer) = match cuda::sync_memops(addr) {
         Ok(()) => (c"registered as a dma-buf", c"", c""),

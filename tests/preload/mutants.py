@@ -224,12 +224,6 @@ MUTANTS = [
     ),
     ("test_thread_without_context", "translate.rs", "let _context = Pushed::if_none(addr)?;", ""),
     (
-        "test_error_of_the_dma_buf_verb",
-        "translate.rs",
-        'the device refused the dma-buf", Some(libc::errno())',
-        'the device refused the dma-buf", None',
-    ),
-    (
         "test_locks_that_a_child_inherits",
         "gate.rs",
         "[enter, leave, open_in_child]",
@@ -354,5 +348,12 @@ MUTANTS = [
         "request.rs",
         "libc::is_readable(given as usize, mem::size_of::<RegMr>())",
         "true",
+    ),
+    ("test_error_of_the_dma_buf_verb", "translate.rs", "request.is_umem() && errno", "errno"),
+    (
+        "test_umem_on_a_kernel_without_it",
+        "translate.rs",
+        "(!unknown).then_some(errno)",
+        "Some(errno)",
     ),
 ]

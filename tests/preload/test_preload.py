@@ -135,6 +135,14 @@ def test_umem(bed):
     assert ran.printed == failed(errno.EFAULT)
 
 
+def test_umem_on_a_kernel_without_it(bed):
+    """An old kernel does not know the descriptor of this command. The program gets the error that
+    it gets without the library."""
+    for number, seen in ((errno.EPROTONOSUPPORT, errno.EFAULT), (errno.EINVAL, errno.EINVAL)):
+        ran = bed.run("cuda context", f"umem {GPU:#x} 4096 3", client="linked", DMABUF_ERRNO=number)
+        assert ran.printed == failed(seen)
+
+
 def test_umem_of_a_dma_buf(bed):
     """The program has made a dma-buf itself. The address is an offset, even if it looks like an
     address of GPU memory."""
