@@ -39,7 +39,8 @@ arrived() {
 	check "$1" [ "$(ask pattern "$(($(slots "$2") + $3 * slot))" "$length" "$SEED")" = yes ]
 }
 
-job -x LD_PRELOAD="$PRELOAD" -x NVPM_PRELOAD_LOG=1 &
+# In Ubuntu, too, UCX is linked with a libibverbs that is linked in this way.
+job -x LD_LIBRARY_PATH="$SYMBOLIC" -x LD_PRELOAD="$PRELOAD" -x NVPM_PRELOAD_LOG=1 &
 job=$!
 for rank in 0 1; do wait_for "rank $rank to hold" test -e "/tmp/holding.$rank"; done
 arrived "what came back" 0 1
