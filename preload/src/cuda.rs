@@ -60,22 +60,22 @@ impl Error {
     }
 }
 
-/// Returns the function of this name in libcuda, or NULL if the process has no libcuda. Stores the
-/// function in `last`, so that the next call finds it there.
-fn find(name: &CStr, last: &Remembered<1>) -> *const c_void {
+/// Returns the function of this name in libcuda, or NULL if the process has no libcuda, or has not
+/// initialized CUDA: another thread may close such a libcuda at any time. Stores the function in
+/// `last`, which the next call reads.
+fn find(name: &CStr, last: &Remembered) -> *const c_void {
     let found = each_object(|object, generation| {
-        let known = last.recall(generation);
-        if let Some([found]) = known {
+        if let Some(found) = last.recall(generation) {
             return ControlFlow::Break(found);
         }
         if object.soname() != Some(NAME) {
             return ControlFlow::Continue(());
         }
         let found = object.function(name);
-        last.remember(generation, [found]);
+        last.remember(generation, found);
         ControlFlow::Break(found)
     });
-    found.unwrap_or(null())
+    found.filter(|_| is_initialized()).unwrap_or(null())
 }
 
 /// Defines functions that call the functions of libcuda with the same names, and return a `Result`.
@@ -91,10 +91,8 @@ macro_rules! cuda {
                 Err(_) => panic!(),
             };
             type Function = Option<unsafe extern "C" fn($($type),*) -> c_int>;
-            static LAST: Remembered<1> = Remembered::nothing();
+            static LAST: Remembered = Remembered::nothing();
             let found = find(SYMBOL, &LAST);
-            // An uninitialized libcuda may be closed at any time.
-            let found = if found.is_null() || is_initialized() { found } else { null() };
             // SAFETY: cuda.h declares a function of this name with this type.
             let function = unsafe { mem::transmute::<*const c_void, Function>(found) };
             let code = match function {

@@ -152,8 +152,8 @@ impl<'a> Object<'a> {
         Some(unsafe { CStr::from_ptr(strings.wrapping_add(offset as usize)) })
     }
 
-    /// Returns the function that the object exports under this name, or NULL. Of several versions,
-    /// it is the default one, which `dlsym()` finds.
+    /// Returns the function that the object exports under this name, or NULL. If the function has
+    /// several versions, returns the default version, as `dlsym()` does.
     pub(crate) fn function(&self, name: &CStr) -> *const c_void {
         let found = self.tables().and_then(|tables| tables.find(name));
         // The value of a symbol is an address in the object's file.
@@ -224,7 +224,7 @@ impl<'a> Object<'a> {
 }
 
 impl Tables {
-    /// Returns the symbol of this name and version that the object defines.
+    /// Returns the symbol of this name that the object defines.
     fn find(&self, name: &CStr) -> Option<Symbol> {
         if !self.gnu_hash.is_null() {
             self.find_by_gnu_hash(name)
@@ -238,8 +238,8 @@ impl Tables {
     /// Looks a symbol up in the GNU hash table. The table begins with four numbers, which are the
     /// number of buckets, the number of the first symbol in the table, the number of words of a
     /// filter, and the filter's shift. Then follow the filter, which this function skips, the first
-    /// symbol of each bucket, and the hash of each symbol. If the lowest bit of a hash is set, the
-    /// symbol is the last one of its bucket.
+    /// symbol of each bucket, and the hash of each symbol. The lowest bit of a hash is set for
+    /// the last symbol of each bucket.
     fn find_by_gnu_hash(&self, name: &CStr) -> Option<Symbol> {
         let word = |index: usize| {
             // SAFETY: the dynamic linker also reads the table at the indices below.
@@ -298,8 +298,8 @@ impl Tables {
         index != 0 && symbol.section == SHN_UNDEF && self.string(symbol.name) == name
     }
 
-    /// Returns whether the symbol with this index is a function of this name and version that the
-    /// object defines.
+    /// Returns whether the symbol with this index is a function of this name that the object
+    /// defines, in its default version.
     fn is(&self, index: u32, name: &CStr) -> bool {
         let symbol = self.symbol(index);
         symbol.section != SHN_UNDEF

@@ -36,7 +36,7 @@ struct Gate(UnsafeCell<Mutex>);
 // thread.
 unsafe impl Sync for Gate {}
 
-/// The mutex is recursive, because a signal handler may run on the thread inside and enter again.
+/// The mutex is recursive, because a walk may begin another walk (bypass.rs).
 static GATE: Gate = Gate(UnsafeCell::new(Mutex::RECURSIVE));
 
 /// While this object exists, the thread is inside the gate. If the thread has waited too long, it

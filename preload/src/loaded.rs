@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The list of objects that the process has loaded, and addresses that the library has found in
-//! them.
+//! The list of objects that the process has loaded, and an address that the library has found in
+//! one of them.
 //!
 //! `dl_iterate_phdr()` shows the objects. In glibc it takes a lock. The dynamic linker holds this
 //! lock only while it changes the list of objects, and never while a constructor runs.
@@ -106,35 +106,34 @@ where
     }
 }
 
-/// `N` addresses that the library has found. They are valid while the list of objects is unchanged.
-/// If a library is closed, or another one is mapped at the same address, the list changes.
+/// An address that the library has found. The address is valid while the list of objects is
+/// unchanged. If a library is closed, or another one is mapped at the same address, the list
+/// changes.
 ///
 /// The fields are read and written only inside `each_object`, while the thread has the linker's
-/// lock. A thread therefore never reads fields that another thread has written only partly.
-pub(crate) struct Remembered<const N: usize> {
+/// lock. A thread therefore never reads one field of an old address and one of a new address.
+pub(crate) struct Remembered {
     generation: AtomicU64,
-    found: [AtomicPtr<c_void>; N],
+    found: AtomicPtr<c_void>,
 }
 
-impl<const N: usize> Remembered<N> {
+impl Remembered {
     pub(crate) const fn nothing() -> Self {
         Self {
             // No list of objects changes often enough to have this generation.
             generation: AtomicU64::new(u64::MAX),
-            found: [const { AtomicPtr::new(ptr::null_mut()) }; N],
+            found: AtomicPtr::new(ptr::null_mut()),
         }
     }
 
-    /// Returns the addresses, or `None` if the list of objects has changed since they were stored.
-    pub(crate) fn recall(&self, generation: Generation) -> Option<[*const c_void; N]> {
+    /// Returns the address, or `None` if the list of objects has changed since it was stored.
+    pub(crate) fn recall(&self, generation: Generation) -> Option<*const c_void> {
         let current = self.generation.load(Ordering::Relaxed) == generation.0;
-        current.then(|| self.found.each_ref().map(|one| one.load(Ordering::Relaxed).cast_const()))
+        current.then(|| self.found.load(Ordering::Relaxed).cast_const())
     }
 
-    pub(crate) fn remember(&self, generation: Generation, found: [*const c_void; N]) {
-        for (place, one) in self.found.iter().zip(found) {
-            place.store(one.cast_mut(), Ordering::Relaxed);
-        }
+    pub(crate) fn remember(&self, generation: Generation, found: *const c_void) {
+        self.found.store(found.cast_mut(), Ordering::Relaxed);
         self.generation.store(generation.0, Ordering::Relaxed);
     }
 }

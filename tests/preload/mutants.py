@@ -282,7 +282,7 @@ MUTANTS = [
     (
         "test_libcuda_that_is_not_initialized",
         "cuda.rs",
-        "if found.is_null() || is_initialized() { found } else { null() }",
+        "found.filter(|_| is_initialized())",
         "found",
     ),
     (
@@ -297,12 +297,7 @@ MUTANTS = [
         '&& !name.starts_with(b"nvidia-cap")',
         "",
     ),
-    (
-        "test_libcuda_that_is_being_loaded",
-        "cuda.rs",
-        "if found.is_null() || is_initialized() { found } else { null() }",
-        "found",
-    ),
+    ("test_libcuda_that_is_being_loaded", "cuda.rs", "found.filter(|_| is_initialized())", "found"),
     (
         "test_many_files_before_that_of_cuda",
         "initialized.rs",
