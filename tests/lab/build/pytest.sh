@@ -6,6 +6,7 @@
 # checked with.
 set -euo pipefail
 apt-get update
-apt-get install -y --no-install-recommends musl-tools prometheus prometheus-node-exporter python3-hypothesis python3-pip python3-pytest
+apt-get install -y --no-install-recommends musl-tools prometheus prometheus-node-exporter \
+	python3-hypothesis python3-pip python3-pytest
 [ ! -e /in/ca-certificates.crt ] || export PIP_CERT=/in/ca-certificates.crt
 pip install --break-system-packages --no-cache-dir --root-user-action=ignore ruff==0.17.6 mypy==2.4.1

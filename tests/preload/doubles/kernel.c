@@ -59,6 +59,15 @@ static void answer(struct ib_uverbs_ioctl_hdr *hdr, unsigned int id, uint32_t nu
 	*(uint32_t *)value(hdr, id, sizeof(number)) = number;
 }
 
+/* Stores the keys and the handle of a new region in the attributes with these numbers. */
+static void answer_region(struct ib_uverbs_ioctl_hdr *hdr, unsigned int lkey, unsigned int rkey,
+			  unsigned int handle)
+{
+	answer(hdr, lkey, 78);
+	answer(hdr, rkey, 79);
+	find(hdr, handle)->data = 77;
+}
+
 /* Returns whether an address is that of GPU memory, for doubles or for NVIDIA's libcuda. */
 static bool is_gpu(uint64_t start)
 {
@@ -126,9 +135,8 @@ static void reg_dmabuf_mr(struct ib_uverbs_ioctl_hdr *hdr)
 		errno = ENOENT;
 	if (dmabuf_is_refused("reg_dmabuf_mr", &it, value(hdr, UVERBS_ATTR_REG_DMABUF_MR_FD, 4)))
 		return;
-	answer(hdr, UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, 78);
-	answer(hdr, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, 79);
-	find(hdr, UVERBS_ATTR_REG_DMABUF_MR_HANDLE)->data = 77;
+	answer_region(hdr, UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY,
+		      UVERBS_ATTR_REG_DMABUF_MR_HANDLE);
 }
 
 static void reg_mr(struct ib_uverbs_ioctl_hdr *hdr)
@@ -148,9 +156,7 @@ static void reg_mr(struct ib_uverbs_ioctl_hdr *hdr)
 	if (is_dmabuf ? dmabuf_is_refused("reg_mr_ex_dmabuf", &it, value(hdr, REG_MR_FD, 0)) :
 			pointer_is_refused("reg_mr_ex", &it))
 		return;
-	answer(hdr, REG_MR_RESP_LKEY, 78);
-	answer(hdr, REG_MR_RESP_RKEY, 79);
-	find(hdr, REG_MR_HANDLE)->data = 77;
+	answer_region(hdr, REG_MR_RESP_LKEY, REG_MR_RESP_RKEY, REG_MR_HANDLE);
 }
 
 static void devx_umem_reg(struct ib_uverbs_ioctl_hdr *hdr)
