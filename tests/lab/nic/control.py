@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The lab's side of the devices: questions of a test, and faults that a test wants.
+
+A question is a line of words, of which the first is the number of a device, beginning with 1. The
+answer is a line."""
+
+import selectors
+import socket
+
+from layout import C, constants
+from wire import Wire
+from witness import Witness
+
+
+def accept(selector: selectors.BaseSelector, listener: socket.socket, wire: Wire) -> None:
+    del wire
+    connection = listener.accept()[0]
+    selector.register(connection, selectors.EVENT_READ, answer_one)
+
+
+def answer_one(selector: selectors.BaseSelector, connection: socket.socket, wire: Wire) -> None:
+    """Reads one question, and answers."""
+    words = connection.recv(4096).decode().split()
+    if not words:
+        selector.unregister(connection)
+        connection.close()
+        return
+    try:
+        said = answer(wire, words)
+    except (KeyError, ValueError, IndexError) as why:
+        said = f"no: {why}"
+    connection.sendall(f"{said}\n".encode())
+
+
+def answer(wire: Wire, words: list[str]) -> str:
+    device = wire.devices[int(words[0])]
+    word, *rest = words[1:]
+    if word == "violations":
+        return violations(device.witness)
+    if word == "clear":
+        device.witness.violations.clear()
+    elif word == "count":
+        return str(device.counts[rest[0]] or device.witness.counts[rest[0]])
+    elif word == "live":
+        return str(device.live(rest[0]))
+    elif word == "fail_umr":
+        device.failing_umr = int(rest[0])
+    elif word == "lose_umr":
+        device.losing_umr = bool(int(rest[0]))
+    elif word == "fail_command":
+        device.firmware.failing[constants()[f"MLX5_CMD_OP_{rest[0]}"]] = int(rest[1])
+    elif word == "lose_command":
+        device.firmware.silent[constants()[f"MLX5_CMD_OP_{rest[0]}"]] = int(rest[1])
+    elif word == "die":
+        device.firmware.die(C.INITIAL_SEG_HEALTH_SYNDROME_FW_INTERNAL_ERR)
+    elif word == "come_back":
+        device.firmware.come_back()
+    elif word == "delay":
+        device.delay = float(rest[0]) / 1000
+    else:
+        raise ValueError(f"the device knows no question {word!r}")
+    return "done"
+
+
+def violations(witness: Witness) -> str:
+    """Returns the violations, or an empty line."""
+    return "; ".join(f"{kind} {count} {text}" for kind, (count, text) in witness.violations.items())

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Emulates ConnectX network cards for guests of QEMU. README.md explains the parts."""
+
+import argparse
+import contextlib
+import selectors
+import socket
+from pathlib import Path
+
+import control
+from device import TICK, Device
+from vfio_user import Connection, Gone
+from wire import Wire
+from witness import Witness
+
+
+def words() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--control", type=Path, help="a socket for the lab's questions")
+    parser.add_argument(
+        "guests",
+        nargs="+",
+        metavar="GPU,SOCKET...",
+        help="for each guest the file with the memory of its GPU, and a socket for each card",
+    )
+    return parser.parse_args()
+
+
+def listener(path: Path) -> socket.socket:
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    made = socket.socket(socket.AF_UNIX)
+    made.bind(str(path))
+    made.listen(8)
+    return made
+
+
+def main() -> None:
+    told = words()
+    wire = Wire()
+    selector = selectors.DefaultSelector()
+    if told.control:
+        selector.register(listener(told.control), selectors.EVENT_READ, control.accept)
+    lid = 0
+    for guest in told.guests:
+        gpu, *sockets = guest.split(",")
+        witness = Witness(Path(gpu))
+        for path in sockets:
+            lid += 1
+            device = Device(wire, witness, lid)
+            selector.register(listener(Path(path)), selectors.EVENT_READ, device)
+    print("ready", flush=True)
+    serve(selector, wire)
+
+
+def serve(selector: selectors.BaseSelector, wire: Wire) -> None:
+    """Answers QEMU and the lab, until the lab ends this program."""
+    while True:
+        waits = any(device.waits() for device in wire.devices.values())
+        for key, _ in selector.select(TICK if waits else None):
+            if isinstance(key.data, Device):
+                assert isinstance(key.fileobj, socket.socket)
+                connection = Connection(key.fileobj.accept()[0], key.data)
+                selector.register(connection.socket, selectors.EVENT_READ, connection)
+            elif isinstance(key.data, Connection):
+                try:
+                    key.data.serve()
+                except (Gone, ConnectionError):
+                    selector.unregister(key.data.socket)
+            else:
+                key.data(selector, key.fileobj, wire)
+        for device in wire.devices.values():
+            device.tick()
+
+
+if __name__ == "__main__":
+    main()
