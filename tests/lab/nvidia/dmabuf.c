@@ -37,6 +37,15 @@ static u64 sim_dma_buf_run(const struct sim_dma_buf *buf, u64 at, phys_addr_t *p
 	return min(run, left);
 }
 
+/* Tells the network cards that a device may use the memory, or no longer. */
+static void sim_dma_buf_watch(const struct sim_dma_buf *buf, bool pinned)
+{
+	u32 first = buf->offset >> SIM_PAGE_SHIFT;
+	u32 last = (buf->offset + buf->size - 1) >> SIM_PAGE_SHIFT;
+
+	sim_watch(buf->alloc, first, last + 1 - first, pinned);
+}
+
 static u32 sim_dma_buf_runs(const struct sim_dma_buf *buf)
 {
 	phys_addr_t phys;
@@ -60,6 +69,7 @@ static void sim_dma_buf_unmap(struct dma_buf_attachment *attachment, struct sg_t
 		if (sg_dma_len(sg))
 			dma_unmap_resource(attachment->dev, sg_dma_address(sg), sg_dma_len(sg),
 					   direction, 0);
+	sim_dma_buf_watch(attachment->dmabuf->priv, false);
 	sg_free_table(table);
 	kfree(table);
 }
@@ -101,6 +111,7 @@ static struct sg_table *sim_dma_buf_map(struct dma_buf_attachment *attachment,
 		kfree(table);
 		return ERR_PTR(err);
 	}
+	sim_dma_buf_watch(buf, true);
 	err = sim_dma_buf_fill(buf, attachment->dev, table, direction);
 	if (err) {
 		sim_dma_buf_unmap(attachment, table, direction);

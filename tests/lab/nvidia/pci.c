@@ -128,6 +128,7 @@ static int __init sim_init(void)
 
 	sim_api_init();
 	sim_lab_init();
+	sim_watch_init();
 	ret = sim_inject_init();
 	if (ret)
 		goto no_inject;
@@ -149,6 +150,7 @@ no_notifier:
 no_own_dma:
 	sim_inject_exit();
 no_inject:
+	sim_watch_exit();
 	sim_lab_exit();
 	return ret;
 }
@@ -162,6 +164,7 @@ static void __exit sim_exit(void)
 	sim_inject_exit();
 	sim_quarantine_trim(0);
 	sim_coherent_drop();
+	sim_watch_exit();
 	sim_lab_exit();
 }
 module_exit(sim_exit);

@@ -63,6 +63,7 @@ void sim_pin_publish(struct sim_pin *pin)
 {
 	lockdep_assert_held(&sim_gpu.lock);
 	list_add_tail(&pin->object.node, &sim_gpu.live);
+	sim_watch(pin->alloc, pin->first, pin->entries, true);
 	if (pin->persistent) {
 		pin->alloc->npersistent++;
 		sim_add(SIM_live_persistent_pins, 1);
@@ -164,6 +165,7 @@ void sim_pin_unmap(struct sim_alloc *alloc, struct sim_pin *pin)
 {
 	mutex_lock(&sim_gpu.lock);
 	sim_bar1_unmap(alloc, pin);
+	sim_watch(alloc, pin->first, pin->entries, false);
 	if (pin->persistent)
 		alloc->npersistent--;
 	else

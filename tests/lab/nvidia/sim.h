@@ -394,6 +394,12 @@ int sim_injector(void);
 int sim_inject_plan(const char *words);
 s64 sim_injected(enum sim_point point);
 
+/* ---- watch.c: what the emulated network cards are told ----------------- */
+
+void sim_watch_init(void);
+void sim_watch_exit(void);
+void sim_watch(const struct sim_alloc *alloc, u32 page, u32 npages, bool pinned);
+
 /* ---- owndma.c: clients that map by themselves -------------------------- */
 
 int sim_own_dma_init(void);
