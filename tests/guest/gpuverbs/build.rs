@@ -8,8 +8,8 @@ use std::process::Command;
 
 const OPTIONS: &str = "--no-doc-comments --no-prepend-enum-name --rust-target 1.77 \
     --with-derive-default --rustified-enum ibv_wc_status --allowlist-var LAB_GPU_.* \
-    --allowlist-type lab_gpu_.*|ibv_(access_flags|qp_attr_mask|send_flags|send_wr|wc) \
-    --allowlist-function ibv_((get|free)_device_list|open_device|query_gid|alloc_pd|reg_mr_iova2\
+    --allowlist-type lab_gpu_.*|ibv_(access_flags|port_attr|qp_attr_mask|send_flags|send_wr|wc) \
+    --allowlist-function ibv_((get|free)_device_list|open_device|query_(gid|port)|alloc_pd|reg_mr_iova2\
     |dereg_mr|(create|destroy)_cq|(create|modify|destroy)_qp)";
 
 fn main() {

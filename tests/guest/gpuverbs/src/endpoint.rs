@@ -39,9 +39,9 @@ impl Join {
         buffer.poison()?;
         let region = buffer.register(&machine.hca)?;
         let link = Link::create(&machine.hca)?;
-        let (Address { gid, qp }, Remote { addr, rkey }) = (link.address, region.remote());
+        let (Address { gid, lid, qp }, Remote { addr, rkey }) = (link.address, region.remote());
         let gid = u128::from_be_bytes(gid);
-        say("endpoint", format_args!("{gid:x}/{qp:x}/{addr:x}/{rkey:x}"));
+        say("endpoint", format_args!("{gid:x}/{lid:x}/{qp:x}/{addr:x}/{rkey:x}"));
         let (region, other) = (Some(region), None);
         let mut endpoint = Endpoint { machine, link, region, buffer, other };
         loop {
@@ -78,11 +78,12 @@ impl Endpoint {
         match verb {
             "connect" => {
                 let numbers = word.split('/').map(|number| u128::from_str_radix(number, 16));
-                let [gid, qp, addr, rkey] = numbers.collect::<Result<Vec<_>, _>>()?[..] else {
+                let [gid, lid, qp, addr, rkey] = numbers.collect::<Result<Vec<_>, _>>()?[..] else {
                     bail!("'{word}' is not what another endpoint says it is");
                 };
                 self.other = Some(Remote { addr: addr.try_into()?, rkey: rkey.try_into()? });
-                self.link.connect(&Address { gid: gid.to_be_bytes(), qp: qp.try_into()? })?;
+                let (gid, lid, qp) = (gid.to_be_bytes(), lid.try_into()?, qp.try_into()?);
+                self.link.connect(&Address { gid, lid, qp })?;
             }
             "put" => self.buffer.put(&pattern()?)?,
             "check" => match self.buffer.check(&pattern()?) {

@@ -24,7 +24,7 @@ pub use crate::sys::{
 };
 use crate::sys::{ibv_wc_status::*, *};
 
-/// Software HCAs have one port.
+/// Each HCA of the lab has one port.
 const PORT: u8 = 1;
 
 /// The time after which an operation counts as unanswered.
@@ -140,20 +140,33 @@ impl Hca {
         Ok(Mr { mr: Object::new(mr, ibv_dereg_mr)?, range })
     }
 
-    /// Returns the first GID of an IPv4 address (::ffff:a.b.c.d), and its index. The GID exists
-    /// while the network link is up.
+    /// Returns the local identifier of the port, which is 0 unless the port is of InfiniBand.
+    fn lid(&self) -> Result<u16> {
+        let mut port = ibv_port_attr::default();
+        // SAFETY: The device is open. The library writes only those of the attributes that the
+        // first libibverbs had, and these are the beginning of the structure.
+        answer(unsafe { ibv_query_port(self.context, PORT, (&raw mut port).cast()) })
+            .context("ibv_query_port()")?;
+        Ok(port.lid)
+    }
+
+    /// Returns a GID of the port, and its index. On InfiniBand each port has the GID 0. Elsewhere
+    /// this is the first GID of an IPv4 address (::ffff:a.b.c.d), which exists while the network
+    /// link is up.
     fn gid(&self) -> Result<(u8, [u8; 16])> {
         // An address handle stores the index in 8 bits, so larger indexes are not tried.
-        for index in 0..=u8::MAX {
+        let gids = (0..=u8::MAX).filter_map(|index| {
             let mut gid = ibv_gid::default();
             // SAFETY: The device is open. Every bit pattern of the union is valid as 16 bytes.
             let (rc, raw) =
                 unsafe { (ibv_query_gid(self.context, PORT, index.into(), &mut gid), gid.raw) };
-            if rc == 0 && raw[..10] == [0; 10] && raw[10..12] == [0xff; 2] {
-                return Ok((index, raw));
-            }
-        }
-        bail!("no GID of an IPv4 address: is its network interface up, and has it one?")
+            (rc == 0).then_some((index, raw))
+        });
+        let is_ipv4 = |raw: &[u8; 16]| raw[..10] == [0; 10] && raw[10..12] == [0xff; 2];
+        let infiniband = self.lid()? != 0;
+        gids.into_iter()
+            .find(|(_, raw)| infiniband || is_ipv4(raw))
+            .context("no GID of an IPv4 address: is its network interface up, and has it one?")
     }
 }
 
@@ -270,6 +283,7 @@ pub const OPERATIONS: [Operation; 3] = [Operation::Write, Operation::Read, Opera
 #[derive(Clone, Copy)]
 pub struct Address {
     pub gid: [u8; 16],
+    pub lid: u16,
     pub qp: u32,
 }
 
@@ -314,7 +328,8 @@ impl Link {
         let qp = unsafe { ibv_create_qp(hca.pd, &mut attr) };
         let qp = Object::new(qp, ibv_destroy_qp).context("ibv_create_qp()")?;
         // SAFETY: The queue pair is alive, and its number does not change.
-        let address = Address { gid, qp: unsafe { (*qp.it).qp_num } };
+        let (lid, qp_num) = (hca.lid()?, unsafe { (*qp.it).qp_num });
+        let address = Address { gid, lid, qp: qp_num };
         Ok(Self { qp, cq, gid_index, address })
     }
 
@@ -327,8 +342,9 @@ impl Link {
         const RTS: u32 = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY
             | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
         let mut attr = ibv_qp_attr { port_num: PORT, qp_access_flags: ALL, ..Default::default() };
-        // RoCE always needs a global route.
+        // RoCE always needs a global route, and InfiniBand the local identifier.
         (attr.ah_attr.is_global, attr.ah_attr.port_num) = (1, PORT);
+        attr.ah_attr.dlid = peer.lid;
         attr.ah_attr.grh.dgid = ibv_gid { raw: peer.gid };
         (attr.ah_attr.grh.sgid_index, attr.ah_attr.grh.hop_limit) = (self.gid_index, 64);
         (attr.path_mtu, attr.dest_qp_num) = (IBV_MTU_1024, peer.qp);
