@@ -23,6 +23,12 @@ word() {
 # The machine is plain, iommu, smmu, debug or real. tests/lab/kernels describes each machine.
 MACHINE=$(word machine plain)
 
+# The number of emulated ConnectX cards in this guest, and the RDMA device that scenarios use: a
+# card, or else the software HCA.
+NICS=$(word nics 0)
+HCA=rxe0
+[ "$NICS" = 0 ] || HCA=mlx5_0
+
 # The seed decides all random choices, so lab.seed= repeats a run.
 SEED=$(word seed $((RANDOM << 15 | RANDOM)))
 
@@ -145,15 +151,24 @@ unload_gpu() {
 # network: prints the name of the PCI network card.
 network() { basename "$(echo /sys/bus/pci/drivers/e1000e/*/net/*)"; }
 
-# load_rdma [PARAMETER=VALUE...]: loads the RDMA core, and a software HCA that uses the PCI network
-# card. The parameters are for the HCA's module.
+# load_rdma [PARAMETER=VALUE...]: loads the RDMA core and the driver of the RDMA device. The device is
+# an emulated ConnectX if the guest has one, and otherwise a software HCA that uses the PCI network
+# card. The parameters are for the driver's module.
 # shellcheck disable=SC2120 # scenarios give one
 load_rdma() {
 	modprobe e1000e
 	modprobe ib_uverbs
-	modprobe rdma_rxe "$@"
-	start_rdma
+	if [ "$NICS" = 0 ]; then
+		modprobe rdma_rxe "$@"
+		start_rdma
+	else
+		modprobe mlx5_ib "$@"
+		wait_for "the link of $HCA" grep -q ACTIVE "/sys/class/infiniband/$HCA/ports/1/state"
+	fi
 }
+
+# nic WORD...: asks the emulated ConnectX (tests/lab/nic/control.py), and prints the answer.
+nic() { ask nic 1 "$@"; }
 
 start_rdma() {
 	ip address add "$ADDRESS/24" dev "$(network)"
@@ -358,6 +373,7 @@ check_clean() {
 		equal "no contract violation in ${double##*/}" '' "$(violations "$double")"
 		equal "nothing left in ${double##*/}" '' "$(live_gauges "$double" | paste -sd' ')"
 	done
+	[ "$NICS" = 0 ] || equal "no violation that the emulated ConnectX has seen" '' "$(nic violations)"
 	[ "$MACHINE" != debug ] || check "no memory is lost" kmemleak_silent
 	equal "no warning in the kernel's log" '' "$(kernel_reports | head -n 3)"
 }

@@ -15,6 +15,7 @@ from cache import CACHE, Wrong, killed_with_us, new_dir, say
 from ktap import Ktap, Result
 from layers import Layers
 from making import in_layers
+from nics import Nics
 from qemu import GPU_MB, USUAL, Network, Options
 
 # Kernel messages that mean a crash.
@@ -53,10 +54,18 @@ class Guest:
         self.cable: list[int] = []
         self.network = Network()
         self.answers: dict[str, Callable[..., str]] = {"pattern": self.pattern}
+        self.nics: Nics | None = None
         # This function is called with each result at once.
         self.ended: Callable[[Result], None] = lambda result: None
         with open(self.run / "bar", "wb") as bar:
             bar.truncate(GPU_MB << 20)
+        if options.nics:
+            self.connect_nics(Nics(layers, [self.run], options.nics))
+
+    def connect_nics(self, nics: Nics) -> None:
+        """Gives the guest its emulated cards."""
+        self.nics = nics
+        self.answers["nic"] = nics.ask
 
     # ---- QEMU ----------------------------------------------------------------
 
@@ -202,6 +211,9 @@ class Guest:
     def forget(self) -> None:
         if self.console.exists():
             shutil.copy(self.console, CACHE / "log" / f"{self.who}.console")
+        if self.nics:
+            self.nics.end()
+            shutil.copy(self.nics.log, CACHE / "log" / f"{self.who}.nics")
         shutil.rmtree(self.run, ignore_errors=True)
         os.close(self.lock)
 

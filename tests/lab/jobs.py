@@ -33,7 +33,7 @@ def headers(scenario: str) -> dict[str, str]:
     return dict(re.findall(r"^# ([A-Z]\w*): (.*)", comment[0] if comment else "", re.MULTILINE))
 
 
-def options_for(scenarios: Iterable[str], usual: Options) -> Options:
+def options_for(scenarios: Iterable[str], extras: Iterable[str], usual: Options) -> Options:
     """Returns the options that the scenarios of a guest need. With a clock that counts
     instructions, no real time passes while all processors wait, so scenarios that sleep are
     fast."""
@@ -41,7 +41,8 @@ def options_for(scenarios: Iterable[str], usual: Options) -> Options:
     for name in scenarios:
         found |= headers(name)
     clock = "instructions" if "Clock" in found else usual.clock
-    return replace(usual, clock=clock, cards=int(found.get("Cards", "0")))
+    nics = int(found.get("Nics", "1")) if "mlx5" in extras else 0
+    return replace(usual, clock=clock, cards=int(found.get("Cards", "0")), nics=nics)
 
 
 def nothing() -> Iterable[str]:
@@ -162,7 +163,7 @@ class Job:
         guest.forget()
 
     def run_guest(self) -> None:
-        self.options = options_for(self.runs, self.options)
+        self.options = options_for(self.runs, self.layers, self.options)
         made = self.made("guest", self.machine, *self.layers)
         guest = Guest(self.name, made, self.runs, self.guest_words(), self.options)
         guest.answers |= self.answers

@@ -145,6 +145,8 @@ class Layers:
     # The layer with the packages; and a file or directory that says how the module was compiled.
     made: str
     compiled: Path
+    # The layer with the QEMU for guests with emulated ConnectX cards.
+    qemu = ""
 
     def __init__(self, doing: Callable[[str], None] = lambda text: None) -> None:
         self.doing = doing
@@ -474,6 +476,11 @@ class Layers:
         parts = ("src", ".cargo", "Cargo.toml", "Cargo.lock")
         inputs = [TOP / "preload" / part for part in parts]
         self.add("preload", "the preloaded library", *inputs, on=self.lab_base)
+
+    def make_qemu(self) -> None:
+        """Makes the layer with a newer QEMU, which runs on this machine and not in the guest."""
+        text = "QEMU for devices in other processes (20 MB)"
+        self.qemu = self.beside("qemu", self.lab_base, text, network=True)
 
     def extra_hosts(self) -> None:
         text, hosts = "Open MPI, ssh and programs for two guests", TOP / "tests/guest/hosts"

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Makes QEMU's command line for a guest, which includes the guest's kernel command line."""
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cache import CACHE, TOP, Wrong
-from layers import Bootable, Layers
+from layers import Bootable, Layers, root_of
 
 # The guest is emulated (tcg) or virtual (kvm). With "multi", QEMU has a thread for each of the
 # guest's processors, and races are more likely. If this machine has too few processors for these
@@ -37,6 +38,8 @@ class Options:
     clock: str = "host"
     timeout: int = TIMEOUT
     cards: int = 0
+    # The number of emulated ConnectX cards.
+    nics: int = 0
 
 
 USUAL = Options()
@@ -161,6 +164,37 @@ def more_cards(number: int) -> Iterator[str]:
         yield from ("-device", f"e1000e,addr={place},multifunction=on")
 
 
+def newer(layers: Layers) -> list[str]:
+    """Returns QEMU of the layer `qemu`, which knows devices in other processes. This machine may
+    have older libraries, so the program is started by the lab's own loader."""
+    libraries = "usr/lib/x86_64-linux-gnu"
+    roots = [root_of(layers.qemu), root_of(layers.lab_base)]
+    loader = roots[1] / "usr/lib64/ld-linux-x86-64.so.2"
+    path = ":".join(str(root / libraries) for root in roots)
+    program = roots[0] / "usr/bin/qemu-system-x86_64"
+    return [
+        str(loader),
+        "--library-path",
+        path,
+        str(program),
+        "-L",
+        str(roots[0] / "usr/share/qemu"),
+        "-L",
+        str(roots[0] / "usr/share/seabios"),
+    ]
+
+
+def nics(run: Path, number: int) -> Iterator[str]:
+    """Yields options for NUMBER emulated ConnectX cards, each of which listens on a socket. The
+    devices' process reads and writes the guest's memory, so the memory is a shared file."""
+    if not number:
+        return
+    yield from ("-object", f"memory-backend-memfd,id=ram,size={GUEST_MB}M,share=on")
+    for card in range(1, number + 1):
+        socket = {"path": f"{run}/nic{card}", "type": "unix"}
+        yield from ("-device", json.dumps({"driver": "vfio-user-pci", "socket": socket}))
+
+
 def command(
     layers: Layers, kernel: Bootable, run: Path, network: Network, options: Options, words: str
 ) -> list[str]:
@@ -169,6 +203,10 @@ def command(
     accel = f"tcg,thread={options.threads}" if ACCEL == "tcg" else ACCEL
     computer = platform(layers, options)
     told = f"{computer.first}{kernel_words(layers)} {words}{computer.last}"
+    if options.nics:
+        machine, rest = computer.machine[2], computer.machine[3:]
+        computer.machine = [*newer(layers), "-machine", f"{machine},memory-backend=ram", *rest]
+        told += f" lab.nics={options.nics}"
     return [
         *computer.machine,
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
@@ -178,4 +216,5 @@ def command(
         *disk(run),
         *devices(run, network),
         *more_cards(options.cards),
+        *nics(run, options.nics),
     ]

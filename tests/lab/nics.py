@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Runs the emulated ConnectX cards (nic/), and asks them questions."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from cache import LAB, Wrong, killed_with_us
+from layers import Layers, root_of
+
+
+def headers(layers: Layers) -> Path:
+    """Returns the kernel's headers that describe a ConnectX."""
+    common = f"usr/src/linux-headers-{layers.kver.removesuffix('-amd64')}-common"
+    return root_of(layers.those("kernel")) / common / "include/linux/mlx5"
+
+
+class Nics:
+    """The process of the cards of some guests. RUNS has a directory for each guest, with the memory
+    of the guest's GPU; each guest has NUMBER cards."""
+
+    def __init__(self, layers: Layers, runs: list[Path], number: int) -> None:
+        self.control = runs[0] / "nics"
+        self.log = runs[0] / "nics.log"
+        guests = [
+            ",".join([f"{run}/bar", *(f"{run}/nic{card}" for card in range(1, number + 1))])
+            for run in runs
+        ]
+        program = [sys.executable, "-B", LAB / "nic/nic.py", "--control", self.control, *guests]
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                killed_with_us(*program),
+                env={**os.environ, "LAB_MLX5_HEADERS": str(headers(layers))},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        assert self.process.stdout
+        if self.process.stdout.readline() != b"ready\n":
+            raise Wrong(f"the emulated cards did not start: {self.log.read_text()[-500:]}")
+
+    def ask(self, *words: str) -> str:
+        """Asks the question of these words, of which the first is the number of a card."""
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(str(self.control))
+            asking.sendall(" ".join(words).encode())
+            return asking.makefile(encoding="utf-8").readline().rstrip("\n")
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
