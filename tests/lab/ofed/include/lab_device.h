@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The device that does DMA for a software RDMA device, and the memory behind its bus addresses.
+ * The device that does DMA for an RDMA device, and the memory behind its bus addresses.
  */
 #ifndef LAB_DEVICE_H
 #define LAB_DEVICE_H
@@ -11,14 +11,17 @@
 #include <rdma/ib_verbs.h>
 
 /*
- * Returns a reference to the NIC that a software RDMA device uses, or NULL. The doubles treat this
- * NIC as the RDMA device, because the neighbours expect a PCI device.
+ * Returns a reference to the PCI device that does DMA for the RDMA device, or NULL. A software RDMA
+ * device does no DMA. For such a device, the doubles treat the NIC that the device uses as the RDMA
+ * device, because the neighbours expect a PCI device.
  */
 static inline struct device *lab_device_get(struct ib_device *ibdev)
 {
 	struct net_device *netdev;
-	struct device *dev;
+	struct device *dev = ibdev->dma_device;
 
+	if (dev && dev_is_pci(dev))
+		return get_device(dev);
 	netdev = ib_device_get_netdev(ibdev, rdma_start_port(ibdev));
 	if (!netdev)
 		return NULL;
