@@ -28,6 +28,8 @@ These layers are only for some guests (the column "layers" of ../jobs.md):
     hosts       programs that run on two guests, Open MPI and ssh
     service     service script and status
     ideal       the client with which the benchmark compares the module
+    mlx5        the RDMA driver of NVIDIA's network cards with peer memory, compiled from Debian's
+                source (mlx5source)
     python      all of Python, for programs that measure
 
 No guest has these layers: pytest, which tests and checks programs of Python, and above it emulator,
@@ -294,6 +296,15 @@ class Layers:
     def add_nvsource(self) -> None:
         self.add("nvsource", "NVIDIA's source from Debian (35 MB)", on=self.lab_base, network=True)
 
+    def add_mlx5source(self) -> None:
+        self.add(
+            "mlx5source",
+            f"the source of mlx5_ib {self.kver} (a minute)",
+            on=self.lab_base,
+            words=(self.kpkg, self.kseries),
+            network=True,
+        )
+
     def add_neighbours(self) -> None:
         """Adds the RDMA core, and the driver above it, because the driver is edited more often."""
         self.add(
@@ -485,6 +496,12 @@ class Layers:
     def extra_hosts(self) -> None:
         text, hosts = "Open MPI, ssh and programs for two guests", TOP / "tests/guest/hosts"
         self.add("hosts", text, hosts, on=self.lab_base, network=True)
+
+    def extra_mlx5(self) -> None:
+        """Adds mlx5_ib, the RDMA driver of NVIDIA's network cards, with peer memory."""
+        self.add_mlx5source()
+        text = f"mlx5_ib with peer memory for {self.kver} (a minute)"
+        self.add("mlx5", text, LAB / "ofed", words=(self.kver, self.kseries))
 
     def extra_service(self) -> None:
         self.add("service", "service", *SERVICE, on=self.lab_base)

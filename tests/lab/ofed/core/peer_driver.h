@@ -14,6 +14,14 @@ struct ib_umem;
 /* The driver can stop using a region at any time. */
 #define IB_PEER_MEM_INVAL_SUPP BIT(1)
 
+/*
+ * Access flags that offer memory to the peers, whichever function of the core pins the memory. The
+ * first offers the memory to clients that never invalidate, and both together to all clients.
+ * ib_umem_get_peer() sets these flags itself. Users of verbs cannot set these flags.
+ */
+#define PEER_ACCESS_ALLOW ((int)BIT(30))
+#define PEER_ACCESS_INVAL ((int)BIT(31))
+
 /* The type of a driver's function that makes the device stop using the umem's memory. May sleep. */
 typedef void (*umem_invalidate_func_t)(struct ib_umem *umem, void *priv);
 

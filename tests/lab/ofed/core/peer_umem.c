@@ -8,13 +8,6 @@
 
 #include "peer_server.h"
 
-/*
- * ib_umem_get_peer() passes these bits to ib_peer_umem_get() in the access flags, which umem.c
- * passes on. Users of verbs cannot set these bits.
- */
-#define PEER_ACCESS_ALLOW ((int)BIT(30))
-#define PEER_ACCESS_INVAL ((int)BIT(31))
-
 static_assert(!(IB_ACCESS_SUPPORTED & (PEER_ACCESS_ALLOW | PEER_ACCESS_INVAL)));
 
 /* The regions of all clients, by the umem's address. */
