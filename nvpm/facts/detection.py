@@ -17,7 +17,7 @@ from .consumers import (
     Program,
 )
 from .fact import Fact, Facts, good, info, warn
-from .outcomes import BAD_NAME, GPU_ALONE, Outcome, outcomes, signs_of
+from .outcomes import BAD_NAME, CHOSEN, Outcome, outcomes, signs_of
 
 RENAME = (
     "rdma dev set DEVICE name roce0 gives it such a name (libfabric 2.1 and older know only mlx)."
@@ -78,8 +78,18 @@ def said(machine: Machine, program: Program, found: Outcome) -> str:
         return f"yes: {found.sees or 'it looks for nothing, and tries'}"
     if found.way:
         return f"yes: {found.way} registers GPU memory itself"
+    if found.why in CHOSEN:
+        return f"no: {found.why}{pointers_instead(machine, program)}"
     lost = f"; it then {program.without}" if program.without != FAILS else ""
     return f"no: {found.why}{lost}"
+
+
+def pointers_instead(machine: Machine, program: Program) -> str:
+    """Returns how a program that has chosen dma-buf would register pointers; an empty string if
+    this is not possible."""
+    if not program.skip_dma_buf or not ways.pointer_ways(machine):
+        return ""
+    return f"; {program.skip_dma_buf} makes it register pointers"
 
 
 def by_dma_buf(machine: Machine, program: Program, found: Outcome) -> str:
@@ -140,7 +150,7 @@ def misses_marker(machine: Machine, program: Program) -> bool:
         return False
     served = (pair for pair, here in ways.of_pairs(machine).items() if MODULE in here)
     without = (found[pair] for pair in served if pair in found)
-    return any(not one.unfit and one.why != GPU_ALONE for one in without)
+    return any(not one.unfit and one.why not in CHOSEN for one in without)
 
 
 def bypassed(machine: Machine) -> Optional[Fact]:

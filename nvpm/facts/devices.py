@@ -69,6 +69,16 @@ ONLY_DMA_BUF = (
     "nv_peer_mem and nvidia_peermem serve only devices whose drivers ask the RDMA core: mlx5, and "
     "drivers of other vendors in their own versions. Use dma-buf: docs/choosing.md."
 )
+TRY_DMA_BUF = "nvpm selftest registers a dma-buf with this device."
+SKIP_DMA_BUF = (
+    "Programs that ask the device get a yes, and fail when they register: let them register "
+    "pointers (docs/choosing.md has their settings). Newer firmware may have ODP (ibv_devinfo -v: "
+    "general_odp_caps)."
+)
+NEEDS_PEERS = (
+    "Peer memory does without ODP: it needs an RDMA core of OFED, and nv_peer_mem. Newer firmware "
+    "may have ODP (ibv_devinfo -v: general_odp_caps)."
+)
 SOFTWARE = (
     "A device made of software (rxe, siw) reaches host memory only: use an RDMA device on PCI."
 )
@@ -280,8 +290,14 @@ def asks_for_peers(machine: Machine, nic: Nic, section: str) -> Optional[Fact]:
 def takes_dma_buf(machine: Machine, nic: Nic, section: str) -> Optional[Fact]:
     if dma_buf.lacking(machine):
         return None
-    yes, why = dma_buf.answers(machine)[nic.name]
-    return info(section, "dma-buf", f"{'yes' if yes else 'no'}: {why}")
+    found = dma_buf.answers(machine)[nic.name]
+    said = ("yes" if found.yes else "no") if found.sure else "perhaps"
+    value = f"{said}: {found.why}"
+    if not found.misleads:
+        return info(section, "dma-buf", value, "" if found.sure else TRY_DMA_BUF)
+    wanted = gpus(machine) and not ways.given_away(machine)
+    advice = SKIP_DMA_BUF if ways.pointer_ways(machine) else NEEDS_PEERS
+    return (warn if wanted else info)(section, "dma-buf", value, advice)
 
 
 def iommu(machine: Machine, section: str, pci: Pci) -> Fact:

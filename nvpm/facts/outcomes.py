@@ -7,7 +7,7 @@ import re
 from typing import Dict, List, NamedTuple, Tuple
 
 from ..read import ways
-from ..read.dma_buf import exported
+from ..read.dma_buf import answers, exported
 from ..read.kernel_symbols import peer_memory_in
 from ..read.machine import MODULE, Machine, once
 from ..read.pci import nics
@@ -28,6 +28,9 @@ DRIVER_PARAMETERS = "/proc/driver/nvidia/params"
 
 BAD_NAME = "the RDMA device does not have mlx, bnxt_re or roce in its name"
 GPU_ALONE = "it asks the GPU's driver alone, chooses dma-buf, and this device takes none"
+MISLED = "this device says yes, the program chooses dma-buf, and the device then refuses it"
+# The program has chosen dma-buf, so no sign of peer memory would change anything.
+CHOSEN = (GPU_ALONE, MISLED)
 
 
 class Outcome(NamedTuple):
@@ -52,12 +55,19 @@ class Device(NamedTuple):
     driver: str
     # The number of the product on PCI.
     number: str
+    # Whether the device says yes to a program that asks for dma-buf, and then refuses each dma-buf.
+    misleads: bool = False
 
 
 @once
 def devices(machine: Machine) -> Dict[str, Device]:
     return {
-        nic.name: Device(nic.name, nic.driver(), nic.pci.text("device") if nic.pci else "")
+        nic.name: Device(
+            nic.name,
+            nic.driver(),
+            nic.pci.text("device") if nic.pci else "",
+            answers(machine)[nic.name].misleads,
+        )
         for nic in nics(machine)
     }
 
@@ -95,9 +105,10 @@ def outcome_of(machine: Machine, program: Program, device: Device, here: List[st
             continue
         if attempt.way == DMA_BUF and DMA_BUF in here:
             return Outcome(DMA_BUF, attempt.setting)
-        if attempt.way == DMA_BUF and attempt.gpu_alone and exported(machine):
+        chooses = attempt.gpu_alone or (device.misleads and not attempt.setting)
+        if attempt.way == DMA_BUF and chooses and exported(machine):
             if attempt.refused == GIVES_UP:
-                return Outcome("", why=GPU_ALONE)
+                return Outcome("", why=GPU_ALONE if attempt.gpu_alone else MISLED)
             # The program has chosen dma-buf, and falls back without looking for signs.
             looks = False
         if attempt.way == POINTER and served:

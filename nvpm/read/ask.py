@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Asks RDMA devices whether they support dma-buf, in the same way as NCCL and other programs: by
 registering the file descriptor -1. The error EBADF shows that the device's driver has looked at the
-descriptor, so it supports dma-buf.
+descriptor, so it supports dma-buf. Such a device is also asked whether it can page on demand (ODP),
+because newer drivers of mlx5 look at the descriptor first, and then refuse the dma-buf of a device
+without ODP.
 
 libibverbs and the drivers that it loads are foreign code, which may crash or hang, so they run in a
 child process.
@@ -19,12 +21,14 @@ from .reader import can_be_read
 LIMIT = 5.0
 
 YES = "EBADF"
+# The answer of a device that gives YES and cannot page on demand.
+WITHOUT_ODP = f"{YES} without ODP"
 NO_DESCRIPTOR, LENGTH, LOCAL_WRITE = -1, 4096, 1
 
 
 def devices(limit: float = LIMIT) -> Dict[str, str]:
-    """Returns the name of the error that each device gave, for the devices that answered in
-    time."""
+    """Returns the answer of each device that answered in time: the name of the error, or
+    WITHOUT_ODP."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -37,7 +41,8 @@ def devices(limit: float = LIMIT) -> Dict[str, str]:
         programs.stop(child, "the process that asks RDMA devices for dma-buf")
     pairs = (line.partition(" ") for line in said.decode("utf-8", "surrogateescape").split("\n"))
     # An answer ends with a line break, so the last piece is empty or incomplete, and is left out.
-    return {name: error for name, _, error in list(pairs)[:-1]}
+    # The second answer of a device replaces its first.
+    return {name: answer for name, _, answer in list(pairs)[:-1]}
 
 
 def read_until(reading: int, deadline: float) -> bytes:
@@ -60,14 +65,16 @@ def answer_and_end(writing: int) -> None:
         silence = os.open(os.devnull, os.O_RDWR)
         for descriptor in range(3):
             os.dup2(silence, descriptor)
-        for name, error in answers():
-            os.write(writing, f"{name} {error}\n".encode("utf-8", "surrogateescape"))
+        for name, answer in answers():
+            os.write(writing, f"{name} {answer}\n".encode("utf-8", "surrogateescape"))
         status = 0
     finally:
         os._exit(status)
 
 
 def answers() -> Iterator[Tuple[str, str]]:
+    """Yields names of devices and their answers. All devices are asked about dma-buf first, so that
+    a crash in the second question loses no answer to the first."""
     from ..selftest import Absent, Failure, verbs
 
     try:
@@ -77,13 +84,20 @@ def answers() -> Iterator[Tuple[str, str]]:
     register = library.reg_dmabuf_mr
     if not register:
         return  # the library is older than the verb
+    contexts = {}
     with library.devices() as devices_there:
         for name, device in devices_there:
             try:
-                domain = library.alloc_pd(library.open_device(device))
+                context = library.open_device(device)
+                domain = library.alloc_pd(context)
             except Failure:
                 continue  # this user may not open the device, or the container lacks its file
             try:
                 register(domain, 0, LENGTH, 0, NO_DESCRIPTOR, LOCAL_WRITE)
             except verbs.VerbsError as error:
                 yield name, error.name
+                if error.name == YES:
+                    contexts[name] = context
+    for name, context in contexts.items():
+        if library.pages_on_demand(context) is False:
+            yield name, WITHOUT_ODP

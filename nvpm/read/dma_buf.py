@@ -4,7 +4,12 @@
 Each device is asked in the same way as programs ask (ask.py). If asking is impossible, the kernel's
 list of functions shows whether the device's driver has the verb for dma-buf. The kernel's version
 would be wrong for drivers that a distribution or an OFED has changed; the list is right for them,
-too."""
+too.
+
+One answer misleads: a driver of mlx5 with the patch "RDMA/mlx5: Create ODP EQ for non-pinned dmabuf
+MRs" refuses each dma-buf with EOPNOTSUPP if the device cannot page on demand (ODP), and only after
+it has looked at the descriptor. Only the versions of kernel.org show whether a driver has the
+patch."""
 
 import re
 from typing import Dict, List, NamedTuple
@@ -32,11 +37,24 @@ VERBS_OF = {
 }
 
 
+# The driver that needs a device with ODP, and the versions of kernel.org since which it does. Each
+# long-term kernel has its own.
+NEEDS_ODP = "mlx5_core"
+SINCE, SINCE_IN = [7, 2], {"6.12": 111, "6.18": 53}
+NO_ODP = "it answers EBADF, but cannot page on demand (ODP), "
+REFUSED = "without which mlx5 takes none since kernel 7.2, 6.18.53 and 6.12.111"
+PERHAPS_REFUSED = "without which a newer mlx5 takes none"
+
+
 class Answer(NamedTuple):
     """Whether an RDMA device takes a dma-buf, and the source of this answer."""
 
     yes: bool
     why: str
+    # Whether the answer is certain.
+    sure: bool = True
+    # Whether the device says yes to a program that asks, and then refuses each dma-buf.
+    misleads: bool = False
 
 
 def exported(machine: Machine) -> bool:
@@ -53,7 +71,7 @@ def lacking(machine: Machine) -> str:
     if not exported(machine):
         return "the NVIDIA driver is the proprietary one; only the open one has it"
     # A device that has looked at a descriptor proves dma-buf, whatever the list of functions says.
-    if ask.YES in asked(machine).values():
+    if {ask.YES, ask.WITHOUT_ODP} & {*asked(machine).values()}:
         return ""
     if not dma_buf_in(machine):
         # Distributions and OFEDs bring dma-buf to older kernels, so the kernel's version counts
@@ -90,13 +108,29 @@ def answer(machine: Machine, nic: Nic) -> Answer:
     if nic.driver() == "efa" and without_gpudirect(machine):
         return Answer(False, without_gpudirect(machine))
     said = asked(machine).get(nic.name)
+    if said == ask.WITHOUT_ODP and nic.driver() == NEEDS_ODP:
+        return without_odp(machine)
     if said:
-        return Answer(said == ask.YES, f"it answers {said}")
+        error = said.split()[0]
+        return Answer(error == ask.YES, f"it answers {error}")
     driver = nic.driver() or "unknown"
     driver = VERBS_OF.get(driver, driver)
     if driver in dma_buf_drivers(machine):
         return Answer(True, f"its driver {driver} has the verb")
     return Answer(False, f"its driver {driver} does not have the verb")
+
+
+@once
+def without_odp(machine: Machine) -> Answer:
+    """Returns the answer of an mlx5 device that cannot page on demand. Most drivers take its
+    dma-bufs, so a program may try."""
+    version = [int(number) for number in re.findall(r"\d+", machine.kernel)[:3]]
+    least = SINCE_IN.get(".".join(map(str, version[:2])))
+    patched = version >= SINCE or (least is not None and version[2:] >= [least])
+    # The kernel marks a module with O if the module does not belong to the kernel.
+    if patched and "O" not in machine.text(f"/sys/module/{VERBS_OF[NEEDS_ODP]}/taint"):
+        return Answer(False, NO_ODP + REFUSED, misleads=True)
+    return Answer(True, NO_ODP + PERHAPS_REFUSED, sure=False)
 
 
 @once

@@ -4,6 +4,7 @@ same names. They have not changed since libibverbs 1.1. tests/nvpm/test_layout.p
 the header."""
 
 import ctypes
+import os
 from ctypes import POINTER, c_int, c_void_p
 from typing import Any, Dict, List, Tuple
 
@@ -147,4 +148,27 @@ ibv_context_ops = structure(
     "pointer _before_poll_cq[11]; poll_cq poll_cq; pointer _before_post_send[13]; "
     "post_send post_send; pointer _behind[6]",
 )
-ibv_context = structure("ibv_context", "pointer device; ibv_context_ops ops; int cmd_fd")
+# The mutex is that of the C library, whose size depends on the processor.
+_mutex = structure("mutex", f"u64 _all[{6 if os.uname().machine == 'aarch64' else 5}]")
+ibv_context = structure(
+    "ibv_context",
+    """pointer device; ibv_context_ops ops; int cmd_fd async_fd num_comp_vectors;
+    mutex _mutex; u64 abi_compat""",
+)
+# A context with this value in `abi_compat` is the end of a verbs_context.
+EXTENDED = (1 << 64) - 1
+IBV_ODP_SUPPORT = 1
+ibv_odp_caps = structure("ibv_odp_caps", "u64 general_caps; u32 _of_rc _of_uc _of_ud _aligned")
+# Libraries before rdma-core 33 write fields behind the size that the caller gives, so there is room
+# for these.
+ibv_device_attr_ex = structure(
+    "ibv_device_attr_ex", "u64 _orig_attr[29]; u32 comp_mask; ibv_odp_caps odp_caps; u64 _room[512]"
+)
+query_device_ex = TYPES["query_device_ex"] = ctypes.CFUNCTYPE(
+    c_int, c_void_p, c_void_p, TYPES["ibv_device_attr_ex*"], ctypes.c_size_t
+)
+# New fields come at the beginning, which is left out here. `sz` is the size of the whole.
+verbs_context = structure(
+    "verbs_context",
+    "query_device_ex query_device_ex; pointer _between[11]; size sz; ibv_context context",
+)

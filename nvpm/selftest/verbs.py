@@ -118,6 +118,20 @@ class Library:
         finally:
             self.free_device_list(found)
 
+    def pages_on_demand(self, context: Any) -> Optional[bool]:
+        """Returns whether a device can page on demand (ODP); None if the library does not say. In
+        the library's header, ibv_query_device_ex() is an inline function."""
+        if context.contents.abi_compat != abi.EXTENDED:
+            return None
+        address = ctypes.addressof(context.contents) - abi.verbs_context.context.offset
+        whole = abi.verbs_context.from_address(address)
+        if whole.sz < ctypes.sizeof(abi.verbs_context) or not whole.query_device_ex:
+            return None
+        found = abi.ibv_device_attr_ex()
+        if whole.query_device_ex(context, None, byref(found), abi.ibv_device_attr_ex._room.offset):
+            return None
+        return bool(found.odp_caps.general_caps & abi.IBV_ODP_SUPPORT)
+
     def device_names(self) -> List[str]:
         try:
             with self.devices() as pairs:

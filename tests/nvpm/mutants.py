@@ -60,6 +60,41 @@ MUTANTS = [
         '"mana": "mana"',
     ),
     (
+        f"{STATUS}[an mlx5 device without ODP, which says yes to a program that asks, and refuses "
+        "each dma-buf]",
+        "read/dma_buf.py",
+        "version[2:] >= [least]",
+        "version[2:] > [least]",
+    ),
+    (
+        f"{STATUS}[an mlx5 device without ODP, which says yes to a program that asks, and refuses "
+        "each dma-buf]",
+        "read/dma_buf.py",
+        "said == ask.WITHOUT_ODP and nic.driver() == NEEDS_ODP",
+        "said == ask.WITHOUT_ODP",
+    ),
+    (
+        f"{STATUS}[an mlx5 device without ODP, which says yes to a program that asks, and refuses "
+        "each dma-buf]",
+        "read/dma_buf.py",
+        'if patched and "O" not in',
+        'if patched or "O" not in',
+    ),
+    (
+        f"{SELFTEST}[a device is asked whether it takes a dma-buf, in a process that may hang or "
+        "crash]",
+        "selftest/verbs.py",
+        "general_caps & abi.IBV_ODP_SUPPORT)",
+        "general_caps)",
+    ),
+    (
+        f"{SELFTEST}[a library or a driver that does not say whether a device pages on demand "
+        "(shorter)]",
+        "selftest/verbs.py",
+        "whole.sz < ctypes.sizeof(abi.verbs_context) or ",
+        "",
+    ),
+    (
         f"{VARIED}[a function that two modules have: the kernel's list names the used one first]",
         "read/kernel_symbols.py",
         "in reversed(found)",
@@ -92,8 +127,15 @@ MUTANTS = [
     (
         f"{PROGRAMS}[a device that takes no dma-buf, and the open driver]",
         "facts/outcomes.py",
-        "attempt.gpu_alone and exported(machine)",
-        "attempt.gpu_alone",
+        "chooses and exported(machine)",
+        "chooses",
+    ),
+    (
+        f"{PROGRAMS}[a device that says yes to a program that asks, and refuses each dma-buf "
+        "(mlx5 without ODP)]",
+        "facts/outcomes.py",
+        "(device.misleads and not attempt.setting)",
+        "device.misleads",
     ),
     (
         f"{PROGRAMS}[EFA of the first generation, without a peer memory of its own]",

@@ -207,12 +207,16 @@ def check_metrics(said: dict[str, Any], text: str) -> list[str]:
 
 def called(machine: subject.Machine, environment: dict[str, str], *words: str) -> Ended:
     """Runs nvpm inside this process. The user is the one whose number is in the machine's file
-    /uid, or else root. Returns the output and the exit code."""
+    /uid, or else root. The file /asked has the answers of RDMA devices about dma-buf: each line
+    begins with the name of a device. Returns the output and the exit code."""
     uid = int(machine.text("/uid") or 0)
+    lines = (line.partition(" ") for line in machine.all_text("/asked").splitlines())
+    answers = {name: answer for name, _, answer in lines}
     said = io.StringIO()
     with (
         mock.patch.dict(os.environ, environment, clear=True),
         mock.patch("os.geteuid", lambda: uid),
+        mock.patch("nvpm.read.dma_buf.asked", lambda _machine: answers),
         contextlib.redirect_stdout(said),
         contextlib.redirect_stderr(said),
     ):

@@ -11,7 +11,7 @@ from pathlib import Path
 from nvpm.selftest import abi
 
 # These structures are larger in a newer library, so the test does not compare their sizes.
-GROW = ("ibv_context", "ibv_pd", "ibv_qp", "ibv_port_attr", "ibv_qp_attr")
+GROW = ("ibv_context", "ibv_pd", "ibv_qp", "ibv_port_attr", "ibv_qp_attr", "ibv_device_attr_ex")
 
 
 # A compared number. It has a description, an expression in C, and a value in abi.py.
@@ -31,6 +31,12 @@ def lines() -> Iterator[Compared]:
             and name.startswith("ibv_")
         ):
             yield from structure(name, value)
+    # The fields before a context have fixed distances from it.
+    for field in ("query_device_ex", "sz"):
+        ours = abi.verbs_context.context.offset - getattr(abi.verbs_context, field).offset
+        place = "offsetof(struct verbs_context, context) - offsetof(struct verbs_context, {})"
+        yield f"verbs_context.{field}", place.format(field), ours
+    yield "EXTENDED", "__VERBS_ABI_IS_EXTENDED", abi.EXTENDED
 
 
 def structure(name: str, kind: type[ctypes.Structure] | type[ctypes.Union]) -> Iterator[Compared]:

@@ -233,6 +233,28 @@ def post_send(_qp: C, request: C, _bad: C) -> int:
 OPS = {"poll_cq": abi.poll_cq(poll_cq), "post_send": abi.post_send(post_send)}
 
 
+def query_device_ex(context: C, asked: C, attributes: C, size: int) -> int:
+    """Fills in the attributes as libmlx5 of rdma-core 17 does: it clears SIZE bytes, and then
+    writes fields behind them. A device whose name ends with 1 cannot page on demand."""
+    device = HCAS[abi.ibv_context.from_address(context).device - 1]
+    rule(not asked and size == 264, "the form of a question about a device")
+    if TOLD == "query_crashes":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if TOLD == "query_fails" and device == HCAS[0]:
+        return errno.EINVAL
+    start = ctypes.addressof(attributes.contents)
+    ctypes.memset(start, 0, size)
+    ctypes.memset(start + size, 0xFF, 80)
+    # IBV_ODP_SUPPORT_IMPLICIT alone would be no support.
+    ctypes.c_uint64.from_address(start + 240).value = 2 if device.endswith("1") else 3
+    return 0
+
+
+QUERY = abi.query_device_ex(query_device_ex)
+# The contexts that exist. Each lies in a larger structure.
+wholes: list[C] = []
+
+
 class Qp(abi.ibv_qp):  # type: ignore[misc] # the base is made at run time
     state = 0
     depth = 1
@@ -260,7 +282,21 @@ class Verbs:
         if TOLD in ("rights", "forbidden"):
             return failed(errno.EACCES if TOLD == "rights" else errno.EPERM)
         ops = abi.ibv_context_ops(**OPS)
-        return made("device", ctypes.pointer(abi.ibv_context(device=device, ops=ops)))
+        whole = abi.verbs_context(
+            sz=ctypes.sizeof(abi.verbs_context) + 8,
+            query_device_ex=QUERY,
+            context=abi.ibv_context(device=device, ops=ops, abi_compat=abi.EXTENDED),
+        )
+        # The first device alone has a context without this verb.
+        nowhere = abi.query_device_ex(0x10)
+        if TOLD == "no_query" and device == 1:
+            whole.query_device_ex = abi.query_device_ex()
+        elif TOLD == "older" and device == 1:
+            whole.context.abi_compat, whole.query_device_ex = 0, nowhere
+        elif TOLD == "shorter" and device == 1:
+            whole.sz, whole.query_device_ex = 8, nowhere
+        wholes.append(whole)
+        return made("device", ctypes.pointer(whole.context))
 
     def ibv_query_port(self, _context: C, port: C, attributes: C) -> None:
         rule(port == 1, "only the active port is asked")
