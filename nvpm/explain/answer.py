@@ -46,10 +46,15 @@ class Answer(NamedTuple):
 
     def unknown(self) -> List[Hit]:
         """Returns lines that look like errors and that the table does not explain, or explains
-        only under conditions that do not hold in this log."""
+        only under conditions that do not hold in this log. One line may contain several messages of
+        the table."""
         hits = [hit for hit in self.scan.unknown.values() if hit.count]
+        explained = {proof.hit.order for found in self.verdict.causes for proof in found.proofs}
+        explained |= {one.hit.order for one in self.verdict.follows}
         hits += {
-            one.hit for one in self.verdict.aside if one.why == NO_CASE and is_error(one.hit.text)
+            one.hit
+            for one in self.verdict.aside
+            if one.why == NO_CASE and one.hit.order not in explained and is_error(one.hit.text)
         }
         return sorted(hits, key=lambda hit: hit.order)
 

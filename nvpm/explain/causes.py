@@ -126,6 +126,17 @@ NO_DMABUF = Cause(
     tell="`nvpm status --all` says so",
     name="no dma-buf",
 )
+NO_ODP = Cause(
+    "this mlx5 device cannot page on demand (ODP), and since kernel 7.2, 6.18.53 and 6.12.111 its "
+    "driver refuses each dma-buf of such a device, which still says yes to programs that ask",
+    "Load nvidia-peermem or nv_peer_mem (with an RDMA core of OFED), and let the program register "
+    f"pointers (`{NCCL_SKIP}`, `{UCX_SKIP}`; docs/choosing.md has others). Newer firmware may have "
+    "ODP: `ibv_devinfo -v` then lists `ODP_SUPPORT` below `general_odp_caps`",
+    "RDMA devices: `dma-buf`",
+    ours=True,
+    tell="`ibv_devinfo -v` lists nothing below `general_odp_caps`",
+    name="no on-demand paging",
+)
 NIC_NEVER_ASKS = Cause(
     "this NIC's driver takes no pointer to GPU memory: the kernel's own drivers of NICs that are "
     "not NVIDIA's (irdma, bnxt_re, mana, erdma, ionic and others) never ask for peer memory",

@@ -67,6 +67,7 @@ NOT_ON_EFA = frozenset(
         c.UAR,
         c.PINNED_QUEUES,
         c.DATA_DIRECT,
+        c.NO_ODP,
         c.DIRECT_NIC,
         c.NIC_NAME,
         c.NO_CLIENT,

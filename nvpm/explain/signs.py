@@ -174,7 +174,8 @@ SIGNS = (
     sign(
         "umr_failed",
         "the NIC's own queue for memory keys failed",
-        r"reg umr failed|UMR post send failed|couldn't recover UMR",
+        r"reg umr failed|UMR post send failed|couldn't recover UMR|UMR recovery"
+        r"|Couldn't modify UMR QP to \w+, err",
     ),
     sign(
         "loopback",

@@ -79,6 +79,9 @@ REG_DMABUF_MR = (
     Case(c.FOREIGN_DMABUF, ("errno=ENOMEM,EINVAL,EOPNOTSUPP,EIO,EREMOTEIO", "foreign_dmabuf")),
     Case(c.DATA_DIRECT, ("errno=EOPNOTSUPP,EINVAL", "data_direct"), sure=FITS),
     Case(c.NO_DMABUF, ("errno=EOPNOTSUPP", "data_direct"), sure=POSSIBLE),
+    # These kernels' mlx5 has the verb, and UCX has asked the device.
+    Case(c.NO_ODP, ("errno=EOPNOTSUPP", "mlx5_nic", "kernel>=7.2"), ("amd",), FITS),
+    Case(c.NO_ODP, ("errno=EOPNOTSUPP", "mlx5_nic", "ucx_dmabuf"), ("amd",), FITS),
     # The kernel compares the range with the size of the dma-buf before it asks the device.
     # mlx5 answers the same if the device lacks what it needs for dma-buf (UMR).
     Case(c.DMABUF_RANGE, ("errno=EINVAL", "vmm"), (), FITS),
@@ -90,6 +93,12 @@ REG_DMABUF_MR = (
         ("errno=EOPNOTSUPP",),
         (),
         sure=FITS,
+    ),
+    Case(
+        c.NO_ODP,
+        ("errno=EOPNOTSUPP", "mlx5_nic"),
+        ("amd", "kernel>=7.2", "ucx_dmabuf", "data_direct"),
+        POSSIBLE,
     ),
     Case(c.PAIR, ("errno=ENOTSUPP",)),
     Case(c.PAIR, ("errno=EIO,EREMOTEIO",), (), sure=FITS),
@@ -120,11 +129,15 @@ OF_ANY_EXPORTER = (
         POSSIBLE,
     ),
 )
-# mlx5's own verb, whose only use is data direct.
+# mlx5's own verb, whose only use is data direct. Such a registration is pinned, so it needs no ODP.
 REG_DMABUF_MR_DIRECT = (
     *REG_DMABUF_MR[:3],
     Case(c.DATA_DIRECT, ("errno=EOPNOTSUPP,EINVAL",), sure=FITS),
-    *(one for one in REG_DMABUF_MR[3:] if "data_direct" not in one.when + one.unless),
+    *(
+        one
+        for one in REG_DMABUF_MR[3:]
+        if "data_direct" not in one.when + one.unless and one.cause != c.NO_ODP
+    ),
     Case(c.NO_DMABUF, ("errno=EOPNOTSUPP",), ("foreign_dmabuf",), POSSIBLE),
 )
 # The range of a dma-buf could not be exported. Programs print the name of CUDA's result, its number

@@ -343,6 +343,18 @@ MUTANTS = [
         "chosen = special if explained else",
         "chosen = special if not explained else",
     ),
+    (
+        "test_explain_logs.py::test_log",
+        "explain/answer.py",
+        "one.hit.order not in explained and",
+        "",
+    ),
+    (
+        "test_explain_logs.py::test_log",
+        "explain/verbs.py",
+        " and one.cause != c.NO_ODP",
+        "",
+    ),
     # A row says what its author believes, and a log proves it.
     (
         "test_proofs.py::test_each_sure_case_is_proven",

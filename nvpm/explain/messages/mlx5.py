@@ -65,7 +65,11 @@ SECTION = Section(
         Message(
             "WC error: 4, Message:",
             "knneth/mlnx-ofa_kernel: drivers/infiniband/hw/mlx5/cq.c",
-            (Case(c.KEY_QUEUE, ("umr_failed",), sure=FITS), Case(c.ACS, (), ("umr_failed",))),
+            (
+                Case(c.KEY_QUEUE, ("umr_failed",), sure=FITS),
+                Case(c.KEY_QUEUE, (), ("umr_failed",)),
+                Case(c.ACS, (), ("umr_failed",)),
+            ),
             note="the queue is the kernel's own (IPoIB, NFS, NVMe, or that for memory keys). "
             "Queues of programs do not print this line",
             sure=POSSIBLE,
@@ -434,6 +438,21 @@ SECTION = Section(
             (Case(c.KEY_QUEUE),),
             note="-5: the driver has given the NIC up, or its queue has not recovered",
             sure=FITS,
+        ),
+        *(
+            Message(
+                text,
+                "torvalds/linux: drivers/infiniband/hw/mlx5/umr.c",
+                (Case(c.KEY_QUEUE),),
+                note="the driver could not start its queue again after an error",
+                sure=FITS,
+            )
+            for text in (
+                "couldn't recover UMR, err <n>",
+                "UMR recovery post send failed, err <n>",
+                "UMR recovery encountered an unexpected state=<n>",
+                "Couldn't modify UMR QP to <RESET|RTS>, err=<n>",
+            )
         ),
         Message(
             "Failed to open device",
