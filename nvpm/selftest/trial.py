@@ -33,6 +33,7 @@ SILENCE = ("IBV_WC_RETRY_EXC_ERR", "IBV_WC_RNR_RETRY_EXC_ERR", "IBV_WC_RESP_TIME
 
 NO_RIGHT = "no right to open the device: /dev/infiniband/uverbs*; root has it"
 NOT_BY_US = "GPU memory was registered, but not by nv_peer_mem, which is not loaded"
+WITHOUT_ODP = ": the device cannot page on demand (ODP), which its driver needs for a dma-buf"
 STILL_REACHED = "the device still reaches the memory, which persistent_api_support=0 rules out"
 
 
@@ -156,10 +157,18 @@ class Trial:
                 return self.register_exported(stack)
             region = self.device.register(stack, self.memory.address, self.size)
         except verbs.VerbsError as error:
-            raise Failure(f"{error} of GPU memory") from error
+            raise Failure(f"{error} of GPU memory{self.why_refused(error)}") from error
         if not ways.pointer_way_of(self.machine, self.gpu.pci, self.port.device):
             raise Failure(NOT_BY_US)
         return region
+
+    def why_refused(self, error: verbs.VerbsError) -> str:
+        """Returns why the driver of mlx5 has refused a dma-buf, if the device lacks ODP; otherwise
+        an empty string. Only a registration shows whether a driver needs ODP."""
+        if not self.by_dma_buf or error.name != "EOPNOTSUPP":
+            return ""
+        paging = self.device.library.pages_on_demand(self.device.context)
+        return WITHOUT_ODP if paging is False else ""
 
     def register_exported(self, stack: contextlib.ExitStack) -> verbs.Region:
         descriptor = self.memory.exported()

@@ -246,7 +246,7 @@ def query_device_ex(context: C, asked: C, attributes: C, size: int) -> int:
     ctypes.memset(start, 0, size)
     ctypes.memset(start + size, 0xFF, 80)
     # IBV_ODP_SUPPORT_IMPLICIT alone would be no support.
-    ctypes.c_uint64.from_address(start + 240).value = 2 if device.endswith("1") else 3
+    ctypes.c_uint64.from_address(start + 240).value = 3 - (device.endswith("1") or TOLD == "no_odp")
     return 0
 
 
@@ -334,6 +334,8 @@ class Verbs:
         if descriptor == -1:
             rule((offset, length, iova, access) == (0, 4096, 0, 1), "the form of a question")
             return failed(errno.EBADF)
+        if TOLD == "no_odp":
+            return failed(errno.EOPNOTSUPP)
         rule(
             exported.get(descriptor) == iova and (offset, access) == (0, 7), "a region of an export"
         )
