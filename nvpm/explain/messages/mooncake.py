@@ -82,7 +82,19 @@ SECTION = Section(
             "Mooncake#351, #281, #751, #1405, #1765, #2511, #3538, #3639, sglang#6193, #6894",
             # The causes of Mooncake's own dma-buf come before the causes of any refused memory.
             (
+                Case(
+                    c.NO_ODP,
+                    ("errno=EOPNOTSUPP", "mooncake_dmabuf", "mlx5_nic", "kernel>=7.2"),
+                    ("vmm", "amd"),
+                    FITS,
+                ),
                 Case(c.NO_DMABUF, ("errno=EOPNOTSUPP", "mooncake_dmabuf"), ("vmm",)),
+                Case(
+                    c.NO_ODP,
+                    ("errno=EOPNOTSUPP", "mooncake_dmabuf", "mlx5_nic"),
+                    ("vmm", "amd", "kernel>=7.2"),
+                    POSSIBLE,
+                ),
                 Case(c.NO_DMABUF, ("errno=EINVAL", "mooncake_dmabuf"), ("vmm",), POSSIBLE),
                 Case(
                     c.DMABUF_RANGE,

@@ -64,11 +64,23 @@ SECTION = Section(
             "linux-rdma/perftest: src/perftest_resources.c",
             (
                 Case(c.AMD, ("amd",)),
+                Case(
+                    c.NO_ODP,
+                    ("perftest_dmabuf", "mlx5_nic", "kernel>=7.2"),
+                    ("amd", "data_direct"),
+                    FITS,
+                ),
                 Case(c.NO_DMABUF, ("perftest_dmabuf",), ("amd",)),
+                Case(
+                    c.NO_ODP,
+                    ("perftest_dmabuf", "mlx5_nic"),
+                    ("amd", "kernel>=7.2", "data_direct"),
+                    POSSIBLE,
+                ),
                 Case(c.EFA_PEER, ("efa",), ("perftest_dmabuf",)),
                 Case(c.NIC_REFUSED, (), ("amd", "efa", "perftest_dmabuf"), POSSIBLE),
             ),
-            note="EOPNOTSUPP: with `--use_cuda_dmabuf` the device's driver has no dma-buf; else "
+            note="EOPNOTSUPP: with `--use_cuda_dmabuf` the device or its driver takes none; else "
             "`dmesg` often says more",
         ),
         Message(
