@@ -498,7 +498,9 @@ class Layers:
         self.add("hosts", text, hosts, on=self.lab_base, network=True)
 
     def extra_mlx5(self) -> None:
-        """Adds mlx5_ib, the RDMA driver of NVIDIA's network cards, with peer memory."""
+        """Adds mlx5_ib, the RDMA driver of NVIDIA's network cards, with peer memory, and makes the
+        QEMU that has such cards."""
+        self.make_qemu()
         self.add_mlx5source()
         text = f"mlx5_ib with peer memory for {self.kver} (a minute)"
         self.add("mlx5", text, LAB / "ofed", words=(self.kver, self.kseries))
