@@ -10,7 +10,7 @@
 #include "mlx5_ib.h"
 #include "umr.h"
 
-static bool peer_umr;
+static bool peer_umr = true;
 module_param(peer_umr, bool, 0644);
 MODULE_PARM_DESC(peer_umr, "whether keys for peer memory are filled by UMR, not by CREATE_MKEY");
 
