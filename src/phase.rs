@@ -154,7 +154,8 @@ impl Phase {
                 abi::NVPM_REGION_PINNED
             }
             Self::Mapped { .. } => abi::NVPM_REGION_MAPPED,
-            Self::Revoking { .. } | Self::Revoked { .. } => abi::NVPM_REGION_REVOKED,
+            Self::Revoking { .. } => abi::NVPM_REGION_REVOKING,
+            Self::Revoked { .. } => abi::NVPM_REGION_REVOKED,
             Self::Unmapping { .. } | Self::Unmapped { .. } | Self::Unpinning => {
                 abi::NVPM_REGION_UNMAPPED
             }

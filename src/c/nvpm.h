@@ -169,6 +169,7 @@ enum nvpm_region_state {
 	NVPM_REGION_PINNED,
 	NVPM_REGION_MAPPED,
 	NVPM_REGION_UNMAPPED,
+	NVPM_REGION_REVOKING,	/* the free of the memory waits for the RDMA core */
 	NVPM_REGION_REVOKED,
 	NVPM_REGION_ORPHANED,	/* deregistered, and pinned until the memory is freed */
 };

@@ -63,6 +63,7 @@ static const char *const nvpm_region_states[] = {
 	[NVPM_REGION_PINNED] = "pinned",
 	[NVPM_REGION_MAPPED] = "mapped",
 	[NVPM_REGION_UNMAPPED] = "unmapped",
+	[NVPM_REGION_REVOKING] = "revoking",
 	[NVPM_REGION_REVOKED] = "revoked",
 	[NVPM_REGION_ORPHANED] = "orphaned",
 };

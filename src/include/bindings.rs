@@ -420,8 +420,9 @@ pub const NVPM_REGION_PINNING: nvpm_region_state = 0;
 pub const NVPM_REGION_PINNED: nvpm_region_state = 1;
 pub const NVPM_REGION_MAPPED: nvpm_region_state = 2;
 pub const NVPM_REGION_UNMAPPED: nvpm_region_state = 3;
-pub const NVPM_REGION_REVOKED: nvpm_region_state = 4;
-pub const NVPM_REGION_ORPHANED: nvpm_region_state = 5;
+pub const NVPM_REGION_REVOKING: nvpm_region_state = 4;
+pub const NVPM_REGION_REVOKED: nvpm_region_state = 5;
+pub const NVPM_REGION_ORPHANED: nvpm_region_state = 6;
 pub type nvpm_region_state = ffi::c_uint;
 #[repr(C)]
 #[derive(Default, Copy, Clone)]

@@ -75,7 +75,8 @@ TEST(one_that_is_mapped)
 TEST(each_state)
 {
 	static const char *const names[] = {
-		"pinning", "pinned", "mapped", "unmapped", "revoked", "orphaned"
+		"pinning", "pinned", "mapped", "unmapped", "revoking", "revoked",
+		"orphaned"
 	};
 	char expected[256];
 	int state;

@@ -37,12 +37,13 @@ def answer(wire: Wire, words: list[str]) -> str:
     word, *rest = words[1:]
     if word == "violations":
         return violations(device.witness)
+    if word == "count":
+        return str(device.counts[rest[0]] or device.witness.counts[rest[0]])
+    if word == "live":
+        return str(device.live(rest[0]))
     if word == "clear":
         device.witness.violations.clear()
-    elif word == "count":
-        return str(device.counts[rest[0]] or device.witness.counts[rest[0]])
-    elif word == "live":
-        return str(device.live(rest[0]))
+        device.end_faults()
     elif word == "fail_umr":
         device.failing_umr = int(rest[0])
     elif word == "lose_umr":

@@ -36,14 +36,19 @@ class Device:
         self.firmware = Firmware(self)
         self.keys = Keys()
         self.counts: Counter[str] = Counter()
+        self.end_faults()
+        self.reset()
+        witness.devices.append(self)
+        wire.connect(self)
+
+    def end_faults(self) -> None:
+        """Ends the faults that a test has asked for."""
         # Seconds that each request takes: a slow link.
         self.delay = 0.0
         # The number of the next requests of type UMR that fail; and whether such requests wait for
         # ever.
         self.failing_umr, self.losing_umr = 0, False
-        self.reset()
-        witness.devices.append((self.keys, self.memory))
-        wire.connect(self)
+        self.firmware.end_faults()
 
     def reset(self) -> None:
         self.config = pci.space()
@@ -121,7 +126,8 @@ class Device:
                 requests.progress(self, qp)
 
     def unmapped(self, start: int, length: int) -> None:
-        self.witness.unmapped(self.keys, start, length)
+        if self.firmware.alive:
+            self.witness.unmapped(self.keys, start, length)
 
     def waits(self) -> bool:
         """Tells whether something must be tried again without a doorbell."""

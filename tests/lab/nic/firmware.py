@@ -28,13 +28,16 @@ NAMES = named("MLX5_CMD_OP_")
 class Firmware:
     def __init__(self, device: "Device") -> None:
         self.device = device
-        # Commands of an opcode that fail, and that are never answered; each with a number of times.
-        self.failing: Counter[int] = Counter()
-        self.silent: Counter[int] = Counter()
         self.alive = True
         self.syndrome = 0
         self.beats = 0
-        self.reset()
+
+    def end_faults(self) -> None:
+        # Commands of an opcode that fail, and that are never answered; each with a number of times.
+        self.failing: Counter[int] = Counter()
+        self.silent: Counter[int] = Counter()
+        if not self.alive:
+            self.come_back()
 
     def reset(self) -> None:
         self.queue = 0

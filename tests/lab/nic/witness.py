@@ -4,7 +4,7 @@
 A device may hold an address of GPU memory only while the driver of the GPU has the memory pinned,
 and an address of any memory only while the memory is mapped for the device. Otherwise the witness
 records a violation, with the moment at which the rule was broken. A key that was revoked holds no
-address any more.
+address any more, and neither does a device whose firmware has died.
 
 The simulated driver of the GPU tells which frames it has pinned, by writing a word of 32 bits to
 the device's configuration space. The word contains the first frame, the number of frames, and a bit
@@ -14,10 +14,14 @@ import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from keys import Key, Keys
 from layout import C
 from memory import File, Memory, Unreachable
+
+if TYPE_CHECKING:
+    from device import Device
 
 FRAME = 1 << 16
 UNPIN = 1 << 31
@@ -31,8 +35,7 @@ class Witness:
         self.pinned: Counter[int] = Counter()
         self.violations: dict[str, tuple[int, str]] = {}
         self.counts: Counter[str] = Counter()
-        # Keys and memory of each device.
-        self.devices: list[tuple[Keys, Memory]] = []
+        self.devices: list[Device] = []
 
     def violation(self, kind: str, text: str) -> None:
         count, first = self.violations.get(kind, (0, text))
@@ -49,8 +52,8 @@ class Witness:
             return
         self.pinned.subtract(frames)
         gone = {frame for frame in frames if self.pinned[frame] <= 0}
-        for keys, _ in self.devices:
-            for key in keys.live():
+        for device in self.devices:
+            for key in device.keys.live() if device.firmware.alive else ():
                 if held := gone & key.frames:
                     frame = min(held)
                     self.violation(

@@ -142,8 +142,8 @@ fn in_each_state() {
         revokes,
         &[
             ("callback begins", abi::NVPM_REGION_MAPPED),
-            ("invalidates", abi::NVPM_REGION_REVOKED),
-            ("has invalidated", abi::NVPM_REGION_REVOKED),
+            ("invalidates", abi::NVPM_REGION_REVOKING),
+            ("has invalidated", abi::NVPM_REGION_REVOKING),
             ("callback has returned", abi::NVPM_REGION_REVOKED),
             ("release", abi::NVPM_REGION_REVOKED),
         ],
