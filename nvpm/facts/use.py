@@ -2,6 +2,7 @@
 """Facts from the module's statistics: how much memory is registered now, which processes have
 registered memory, and how many registrations have failed."""
 
+import time
 from typing import Optional
 
 from ..read import pairs, regions
@@ -67,6 +68,36 @@ def facts(machine: Machine) -> Facts:
         yield from process_facts(machine)
 
 
+# Seconds between two looks at registrations whose memory is being freed. A revocation that works
+# takes milliseconds.
+PATIENCE = 1.0
+
+NOT_REVOKED = (
+    "The device has not answered, and the free of the memory waits for it with the NVIDIA driver's "
+    "lock, so other programs that use the GPUs wait, too. See dmesg for lines about {device}. If "
+    "the device's firmware fails, its driver ends the wait. Do not stop or unload that driver, "
+    "which would wait, too: reboot the node."
+)
+
+
+def stuck_facts(machine: Machine) -> Facts:
+    """Yields a warning for each registration whose revocation has waited for PATIENCE."""
+    waiting = [one for one in regions.judged(machine) if one.state == "revoking"]
+    if not waiting:
+        return
+    time.sleep(PATIENCE)
+    still = {(one.process, one.started, one.address) for one in regions.revoking(machine)}
+    names = regions.names_by_pci(machine)
+    for one in waiting:
+        if (one.process, one.started, one.address) in still:
+            device = names.get(one.pci, one.pci)
+            value = (
+                f"{device} does not end its use of {regions.size(one.length)} of GPU memory, which "
+                f"process {one.process} ({one.command}) frees"
+            )
+            yield warn("use", "revocation", value, NOT_REVOKED.format(device=device))
+
+
 def process_facts(machine: Machine) -> Facts:
     """Yields a fact for each process that has GPU memory registered. The processes are those in the
     module's own list. The open files of all processes would also show them, but reading these files
@@ -78,6 +109,7 @@ def process_facts(machine: Machine) -> Facts:
     except regions.Unreadable:
         yield unread("use", "processes", "which processes have GPU memory registered")
         return
+    yield from stuck_facts(machine)
     for process in found:
         ended = "" if process.running else ", which has ended,"
         value = f"{process.command}{ended} has {process.what}"

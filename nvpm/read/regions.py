@@ -118,6 +118,15 @@ def judged(machine: Machine) -> List[Region]:
     return regions(machine, TO_JUDGE)
 
 
+def revoking(machine: Machine) -> List[Region]:
+    """Returns the registrations whose memory is being freed at this moment. The list is read
+    again. Returns no registration if the list cannot be read any more."""
+    try:
+        return [one for one in regions(machine, TO_JUDGE) if one.state == "revoking"]
+    except Unreadable:
+        return []
+
+
 def left_out(machine: Machine, found: Sequence[Region]) -> str:
     """Returns a text with the number of all registrations, if FOUND are not all of them because the
     list is too long; otherwise an empty string."""

@@ -204,6 +204,18 @@ MUTANTS = [
         'if one.state == "mapped"',
     ),
     (
+        f"{STATUS}[counters, and processes that may hold registrations]",
+        "facts/use.py",
+        'if one.state == "revoking"]',
+        'if one.state == "revoked"]',
+    ),
+    (
+        "test_revoking.py::test_revocation_that_ends",
+        "facts/use.py",
+        "(one.process, one.started, one.address) in still",
+        "still",
+    ),
+    (
         f"{VARIED}[messages of the kernel over several lines, and about neighbours]",
         "explain/advise.py",
         "for line in text.splitlines()",

@@ -197,7 +197,9 @@ REGIONS = st.builds(
     address=U64.map(hex),
     length=st.integers(1, 2**64 - 1),
     client=st.sampled_from(["nv_mem", "nv_mem_revocable", "nv_mem_fixed", "nv_mem_nc"]),
-    state=st.sampled_from(["pinning", "pinned", "mapped", "unmapped", "revoked", "orphaned"]),
+    state=st.sampled_from(
+        ["pinning", "pinned", "mapped", "unmapped", "revoking", "revoked", "orphaned"]
+    ),
     pci=st.sampled_from(["-", "0000:04:00.0", "10000:ff:1f.7"]),
     command=COMMS,
 )

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""nvpm looks twice at registrations whose memory is being freed, because a revocation that works
+takes milliseconds."""
+
+from pathlib import Path
+
+import pytest
+from machine import Machine
+from tables import Player, called
+
+from nvpm.read import machine as subject
+
+STATISTICS = "/sys/module/nv_peer_mem/statistics"
+LIST = "/proc/driver/nv_peer_mem/regions"
+LINE = "42 1234 5 {} 65536 nv_mem_revocable revoking 0000:99:00.0 a\n"
+
+
+def test_revocation_that_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    player = Player(tmp_path)
+    machine = Machine(player.environment["NVPM_SYSROOT"])
+    machine.put(f"{STATISTICS}/reachable_regions", "2")
+    first, second = LINE.format("0x7f0000000000"), LINE.format("0x7f0000010000")
+    machine.put(LIST, first + second)
+    # Between the two looks, the first revocation ends.
+    monkeypatch.setattr("nvpm.facts.use.time.sleep", lambda _: machine.put(LIST, second))
+    read = subject.Machine(player.environment["NVPM_SYSROOT"])
+    output = called(read, player.environment, "status", "--json")[0]
+    assert output.count("does not end its use of 64 KiB") == 1
