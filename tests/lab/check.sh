@@ -197,6 +197,12 @@ check_layers() { python3 -B tests/lab/making_test.py; }
 # Checks that each way in which a guest can fail is reported as a failure.
 check_ktap() { python3 -B tests/lab/ktap.py; }
 
+# Tests the emulated ConnectX without a guest.
+check_nic() {
+	LAB_MLX5_HEADERS=$(echo /usr/src/linux-headers-*-common/include/linux/mlx5) \
+		python3 -B -m pytest -q -p no:cacheprovider -rA tests/lab/nic/test_nic.py | sed 's/^PASSED/ok/'
+}
+
 check_defects_table() { tests/lab/defects_table; }
 
 # repository USER: makes a git repository of the checkout in /tmp/USER, which belongs to USER.
