@@ -16,7 +16,7 @@ from ktap import Ktap, Result
 from layers import Layers
 from making import in_layers
 from nics import Nics
-from qemu import GPU_MB, USUAL, Network, Options
+from qemu import USUAL, Network, Options
 
 # Kernel messages that mean a crash.
 CRASH = re.compile(rb"^\[ *[0-9.]+\] .*(BUG:|WARNING:|Oops|Call Trace|Kernel panic)", re.MULTILINE)
@@ -58,7 +58,7 @@ class Guest:
         # This function is called with each result at once.
         self.ended: Callable[[Result], None] = lambda result: None
         with open(self.run / "bar", "wb") as bar:
-            bar.truncate(GPU_MB << 20)
+            bar.truncate(options.gpu << 20)
         if options.nics:
             self.connect_nics(Nics(layers, [self.run], options.nics))
 

@@ -42,7 +42,8 @@ def options_for(scenarios: Iterable[str], extras: Iterable[str], usual: Options)
         found |= headers(name)
     clock = "instructions" if "Clock" in found else usual.clock
     nics = int(found.get("Nics", "1")) if "mlx5" in extras else 0
-    return replace(usual, clock=clock, cards=int(found.get("Cards", "0")), nics=nics)
+    gpu = int(found.get("Gpu", str(usual.gpu)))
+    return replace(usual, clock=clock, cards=int(found.get("Cards", "0")), nics=nics, gpu=gpu)
 
 
 def nothing() -> Iterable[str]:

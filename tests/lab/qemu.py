@@ -40,6 +40,8 @@ class Options:
     cards: int = 0
     # The number of emulated ConnectX cards.
     nics: int = 0
+    # Megabytes of simulated GPU memory.
+    gpu: int = GPU_MB
 
 
 USUAL = Options()
@@ -142,8 +144,8 @@ def shared(name: str, path: Path, *more: str) -> list[str]:
     ]
 
 
-def devices(run: Path, network: Network) -> list[str]:
-    bar = f"memory-backend-file,id=bar,mem-path={run}/bar,size={GPU_MB}M,share=on"
+def devices(run: Path, network: Network, gpu: int) -> list[str]:
+    bar = f"memory-backend-file,id=bar,mem-path={run}/bar,size={gpu}M,share=on"
     return [
         *shared("layers", CACHE / "layers", "multidevs=remap"),
         *shared("guest", TOP / "tests/guest"),
@@ -214,7 +216,7 @@ def command(
         *("-kernel", kernel.vmlinux, "-initrd", kernel.initramfs, "-append", told),
         *computer.devices,
         *disk(run),
-        *devices(run, network),
+        *devices(run, network, options.gpu),
         *more_cards(options.cards),
         *nics(run, options.nics),
     ]

@@ -14,6 +14,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::process;
 use std::ptr::with_exposed_provenance_mut;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context, Result};
 use nix::errno::Errno;
@@ -67,15 +68,15 @@ impl Gpu {
     /// Allocates `length` bytes of GPU memory at `offset` in the BAR. The length is rounded up to
     /// whole GPU pages.
     pub fn allocate(self, offset: u64, length: u64) -> io::Result<GpuMemory> {
-        // SAFETY: The kernel chooses the address, so no mapping is replaced.
-        unsafe { self.map(0, offset, length) }
+        // SAFETY: Without MAP_FIXED, no mapping is replaced.
+        unsafe { self.map(NEXT.fetch_add(SPACING, Relaxed), 0, offset, length) }
     }
 
     /// # Safety
     ///
-    /// If `addr` is not 0, the caller must own the mapping at `addr`, which is replaced.
-    unsafe fn map(self, addr: u64, offset: u64, length: u64) -> io::Result<GpuMemory> {
-        let fixed = if addr == 0 { 0 } else { libc::MAP_FIXED };
+    /// If `fixed` is `MAP_FIXED` and not 0, the caller must own the mapping at `addr`, which is
+    /// replaced.
+    unsafe fn map(self, addr: u64, fixed: c_int, offset: u64, length: u64) -> io::Result<GpuMemory> {
         let size = length.max(1).checked_next_multiple_of(GPU_PAGE);
         let size = size.ok_or(io::ErrorKind::OutOfMemory)?;
         let (flags, fd) = (libc::MAP_SHARED | fixed, self.file.as_raw_fd());
@@ -85,6 +86,12 @@ impl Gpu {
         Ok(GpuMemory { gpu: self, addr, size, backed: true, mapped: true })
     }
 }
+
+/// The address for the next allocation, and the distance between two. The addresses are multiples
+/// of 2 MiB, as those of CUDA are, because a device can use large pages only if address and bus
+/// address have as many low bits in common.
+static NEXT: AtomicU64 = AtomicU64::new(0x1000_0000_0000);
+const SPACING: u64 = 1 << 32;
 
 pub const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
 
@@ -275,7 +282,7 @@ impl Layout {
         for (at, part) in (layout.start..).step_by(GPU_PAGE as usize).zip(parts) {
             if *part == Part::Gpu {
                 // SAFETY: The addresses are part of the range that was reserved above.
-                layout.gpu.push(unsafe { gpu.map(at, offset, GPU_PAGE) }?);
+                layout.gpu.push(unsafe { gpu.map(at, libc::MAP_FIXED, offset, GPU_PAGE) }?);
                 offset += GPU_PAGE;
             } else if *part == Part::Host {
                 let flags = ANONYMOUS | libc::MAP_FIXED;

@@ -66,6 +66,9 @@ int ib_peer_umem_get(struct ib_umem *umem, int access, int err);
 /* Releases the umem if its memory belongs to a peer. Returns whether that is so. */
 bool ib_peer_umem_release(struct ib_umem *umem);
 
+/* Tells whether the best page size is found as if no two entries of a list were neighbours. */
+bool ib_peer_separate_entries(void);
+
 void ib_peer_init(void);
 void ib_peer_exit(void);
 

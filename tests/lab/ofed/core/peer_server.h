@@ -62,6 +62,7 @@
 /* Switches for tests: faults of the hardware, bugs of real servers. */
 #define PEER_SWITCHES(x) {						\
 	x(null_device) x(other_device) x(short_segments)		\
+	x(separate_entries)						\
 	x(any_memory) x(light) x(no_inval_supp) x(late_tickets)		\
 	x(b2_stop_inverted) x(b7_no_trim) x(b8_dereg_figures)		\
 	x(b11_no_stop) x(b13_never_activates)				\

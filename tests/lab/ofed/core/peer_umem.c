@@ -271,6 +271,11 @@ struct ib_umem *ib_umem_get_peer(struct ib_device *device, unsigned long addr,
 }
 EXPORT_SYMBOL(ib_umem_get_peer);
 
+bool ib_peer_separate_entries(void)
+{
+	return peer_switched(PEER_separate_entries);
+}
+
 int ib_umem_peer_driver_step(struct ib_umem *umem)
 {
 	peer_hold(PEER_HOLD_driver);
