@@ -31,7 +31,8 @@ PLACES = {
 TESTED = {"models", "arithmetic", "kernel_crate", "c_half", "mutants"}
 
 # The headers that a scenario's comment may have.
-HEADERS = {"Shows": ".+", "Clock": "instructions, .*|instructions", "Cards": "[0-9]+"}
+HEADERS = {"Shows": ".+", "Clock": "instructions, .*|instructions"}
+HEADERS |= dict.fromkeys(("Cards", "Gpu", "Nics"), "[0-9]+")
 
 
 def names_of(functions: Iterable[str], prefix: str) -> set[str]:

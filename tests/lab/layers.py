@@ -29,7 +29,7 @@ These layers are only for some guests (the column "layers" of ../jobs.md):
     service     service script and status
     ideal       the client with which the benchmark compares the module
     mlx5        the RDMA driver of NVIDIA's network cards with peer memory, compiled from Debian's
-                source (mlx5source)
+                source (mlx5source), and the list of all modules (depmod)
     python      all of Python, for programs that measure
 
 No guest has these layers: pytest, which tests and checks programs of Python, and above it emulator,
@@ -296,15 +296,6 @@ class Layers:
     def add_nvsource(self) -> None:
         self.add("nvsource", "NVIDIA's source from Debian (35 MB)", on=self.lab_base, network=True)
 
-    def add_mlx5source(self) -> None:
-        self.add(
-            "mlx5source",
-            f"the source of mlx5_ib {self.kver} (a minute)",
-            on=self.lab_base,
-            words=(self.kpkg, self.kseries),
-            network=True,
-        )
-
     def add_neighbours(self) -> None:
         """Adds the RDMA core, and the driver above it, because the driver is edited more often."""
         self.add(
@@ -501,9 +492,19 @@ class Layers:
         """Adds mlx5_ib, the RDMA driver of NVIDIA's network cards, with peer memory, and makes the
         QEMU that has such cards."""
         self.make_qemu()
-        self.add_mlx5source()
+        source = self.beside(
+            "mlx5source",
+            self.lab_base,
+            f"the source of mlx5_ib {self.kver} (a minute)",
+            words=(self.kpkg, self.kseries),
+            network=True,
+        )
+        # The layer needs none of the layers above the RDMA core, which are edited more often.
+        core = self.stack[self.stack.index("ofed-") :]
         text = f"mlx5_ib with peer memory for {self.kver} (a minute)"
-        self.add("mlx5", text, LAB / "ofed", words=(self.kver, self.kseries))
+        words = (self.kver, self.kseries)
+        self.add("mlx5", text, LAB / "ofed", on=f"{source}:{core}", words=words)
+        self.add("depmod", "the list of all modules", words=[self.kver])
 
     def extra_service(self) -> None:
         self.add("service", "service", *SERVICE, on=self.lab_base)
