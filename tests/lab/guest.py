@@ -59,13 +59,16 @@ class Guest:
         self.ended: Callable[[Result], None] = lambda result: None
         with open(self.run / "bar", "wb") as bar:
             bar.truncate(options.gpu << 20)
-        if options.nics:
-            self.connect_nics(Nics(layers, [self.run], options.nics))
+        self.start_nics()
 
-    def connect_nics(self, nics: Nics) -> None:
-        """Gives the guest its emulated cards."""
+    def start_nics(self) -> None:
+        if self.options.nics:
+            self.use_nics(Nics(self.who, self.layers, [self.run], self.options.nics))
+
+    def use_nics(self, nics: Nics, before: int = 0) -> None:
+        """Gives the guest its emulated cards, of which the process has BEFORE others before."""
         self.nics = nics
-        self.answers["nic"] = nics.ask
+        self.answers["nic"] = lambda card, *words: nics.ask(str(before + int(card)), *words)
 
     # ---- QEMU ----------------------------------------------------------------
 
@@ -213,7 +216,6 @@ class Guest:
             shutil.copy(self.console, CACHE / "log" / f"{self.who}.console")
         if self.nics:
             self.nics.end()
-            shutil.copy(self.nics.log, CACHE / "log" / f"{self.who}.nics")
         shutil.rmtree(self.run, ignore_errors=True)
         os.close(self.lock)
 
@@ -235,12 +237,24 @@ class Host(Guest):
 
     other: "Host"
 
-    def __init__(self, name: str, told: Told, who: str, layers: Layers, scenario: str, words: str):
-        super().__init__(f"{who}-{name}", layers, [scenario], f"{words} lab.host={name}")
+    def __init__(
+        self,
+        name: str,
+        told: Told,
+        who: str,
+        layers: Layers,
+        scenario: str,
+        words: str,
+        options: Options,
+    ) -> None:
+        super().__init__(f"{who}-{name}", layers, [scenario], f"{words} lab.host={name}", options)
         self.name, self.told, self.over = name, told, False
         if name == "right":
             self.network.mac = "52:54:00:12:34:57"
         self.answers |= {"tell": self.tell, "hear": self.hear_of, "kill": self.kill}
+
+    def start_nics(self) -> None:
+        """Does nothing, because both hosts have their cards in one process."""
 
     def connect(self, end: socket.socket) -> None:
         self.cable = [end.detach()]
@@ -279,11 +293,19 @@ class Host(Guest):
                 self.told.changed.notify_all()
 
 
-def pair(who: str, layers: Layers, scenario: str, words: str) -> tuple[Host, Host]:
+def pair(
+    who: str, layers: Layers, scenario: str, words: str, options: Options = USUAL
+) -> tuple[Host, Host]:
     """Runs SCENARIO on two guests at the same time. Returns both guests, with their results."""
     told = Told()
-    left, right = (Host(name, told, who, layers, scenario, words) for name in ("left", "right"))
+    left, right = (
+        Host(name, told, who, layers, scenario, words, options) for name in ("left", "right")
+    )
     left.other, right.other = right, left
+    if options.nics:
+        nics = Nics(who, layers, [left.run, right.run], options.nics)
+        left.use_nics(nics)
+        right.use_nics(nics, options.nics)
     for guest, end in zip((left, right), socket.socketpair(), strict=True):
         guest.connect(end)
     threads = [threading.Thread(target=guest.scenarios, daemon=True) for guest in (left, right)]

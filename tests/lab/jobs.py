@@ -178,7 +178,8 @@ class Job:
 
     def run_pair(self) -> None:
         made = self.made("guest", self.machine, *self.layers)
-        for guest in pair(self.name, made, self.runs[0], self.guest_words()):
+        options = options_for(self.runs, self.layers, self.options)
+        for guest in pair(self.name, made, self.runs[0], self.guest_words(), options):
             results = guest.ktap.results or guest.ktap.over("the guest could not be run")
             for result in results:
                 name = f"{result.name}, {guest.name}"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cache import LAB, Wrong, killed_with_us
+from cache import CACHE, LAB, Wrong, killed_with_us
 from layers import Layers, root_of
 
 
@@ -19,11 +19,11 @@ def headers(layers: Layers) -> Path:
 
 class Nics:
     """The process of the cards of some guests. RUNS has a directory for each guest, with the memory
-    of the guest's GPU; each guest has NUMBER cards."""
+    of the guest's GPU; each guest has NUMBER cards. WHO names the log."""
 
-    def __init__(self, layers: Layers, runs: list[Path], number: int) -> None:
+    def __init__(self, who: str, layers: Layers, runs: list[Path], number: int) -> None:
         self.control = runs[0] / "nics"
-        self.log = runs[0] / "nics.log"
+        self.log = CACHE / "log" / f"{who}.nics"
         guests = [
             ",".join([f"{run}/bar", *(f"{run}/nic{card}" for card in range(1, number + 1))])
             for run in runs

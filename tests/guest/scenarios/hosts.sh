@@ -8,7 +8,11 @@ load_module
 
 # The buffer is a little longer than a MiB, and begins in the middle of a page.
 length=1100001
-received() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts; }
+received() {
+	local packets=hw_counters/rcvd_pkts
+	[ "$NICS" = 0 ] || packets=counters/port_rcv_packets
+	cat "/sys/class/infiniband/$HCA/ports/1/$packets"
+}
 before=$(received)
 join 0 "$length" --shift 12345
 

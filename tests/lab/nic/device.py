@@ -50,6 +50,16 @@ class Device:
         self.failing_umr, self.losing_umr = 0, False
         self.firmware.end_faults()
 
+    def plugged(self) -> None:
+        """Begins a new life, in a guest that starts."""
+        self.memory.clear()
+        self.firmware.come_back()
+        self.reset()
+
+    def unplugged(self) -> None:
+        """Ends the device's life with that of its guest. Its link goes down."""
+        self.firmware.alive = False
+
     def reset(self) -> None:
         self.config = pci.space()
         self.firmware.reset()

@@ -61,6 +61,7 @@ def serve(selector: selectors.BaseSelector, wire: Wire) -> None:
         for key, _ in selector.select(TICK if waits else None):
             if isinstance(key.data, Device):
                 assert isinstance(key.fileobj, socket.socket)
+                key.data.plugged()
                 connection = Connection(key.fileobj.accept()[0], key.data)
                 selector.register(connection.socket, selectors.EVENT_READ, connection)
             elif isinstance(key.data, Connection):
@@ -68,6 +69,7 @@ def serve(selector: selectors.BaseSelector, wire: Wire) -> None:
                     key.data.serve()
                 except (Gone, ConnectionError):
                     selector.unregister(key.data.socket)
+                    key.data.device.unplugged()
             else:
                 key.data(selector, key.fileobj, wire)
         for device in wire.devices.values():

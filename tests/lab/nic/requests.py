@@ -27,6 +27,9 @@ XRC, AV, BASE_AV = size("mlx5_wqe_xrc_seg"), size("mlx5_av"), size("mlx5_base_av
 # The header of a datagram, for which each receive request has room at the beginning.
 GRH = 40
 
+# The number of bytes in a packet.
+MTU = 4096
+
 # The end of a list of memory that is shorter than its room.
 END_OF_LIST = 0x100
 
@@ -287,7 +290,7 @@ def transport(device: "Device", qp: QueuePair, opcode: int, request: bytes) -> N
 def sent(device: "Device", other: "Device", data: bytes) -> None:
     """Counts a message on both ports."""
     for side, way in ((device, "transmitted"), (other, "received")):
-        side.counts[f"{way}_packets"] += 1
+        side.counts[f"{way}_packets"] += max(1, -(-len(data) // MTU))
         side.counts[f"{way}_bytes"] += len(data)
 
 
