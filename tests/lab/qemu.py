@@ -193,8 +193,14 @@ def nics(run: Path, number: int) -> Iterator[str]:
         return
     yield from ("-object", f"memory-backend-memfd,id=ram,size={GUEST_MB}M,share=on")
     for card in range(1, number + 1):
-        socket = {"path": f"{run}/nic{card}", "type": "unix"}
-        yield from ("-device", json.dumps({"driver": "vfio-user-pci", "socket": socket}))
+        device = {
+            "driver": "vfio-user-pci",
+            "socket": {"path": f"{run}/nic{card}", "type": "unix"},
+            # The guest waits until the device has handled a doorbell. NIXL rings doorbells all the
+            # time, and a device that falls behind would answer QEMU's reads too late.
+            "x-no-posted-writes": True,
+        }
+        yield from ("-device", json.dumps(device))
 
 
 def command(
