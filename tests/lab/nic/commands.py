@@ -22,7 +22,7 @@ HANDLERS: dict[str, Handler] = dict(capabilities.HANDLERS)
 SILENT = {
     "ENABLE_HCA", "DISABLE_HCA", "INIT_HCA", "SET_HCA_CAP", "SET_ISSI", "SET_DRIVER_VERSION",
     "QUERY_PAGES", "MANAGE_PAGES", "MODIFY_HCA_VPORT_CONTEXT", "MODIFY_NIC_VPORT_CONTEXT",
-    "PAGE_FAULT_RESUME", "ATTACH_TO_MCG", "DETACH_FROM_MCG",
+    "PAGE_FAULT_RESUME", "ATTACH_TO_MCG", "DETACH_FROM_MCG", "QUERY_LAG",
 }  # fmt: skip
 
 # Objects that a driver makes and ends, and that have no behaviour here: the kind, and the field
@@ -252,7 +252,7 @@ def buffer_of_cq(device: "Device", given: View) -> tuple[Buffer, int, int]:
 def create_cq(device: "Device", given: View, out: View) -> None:
     context = given.part("cq_context", "cqc")
     number = out["cqn"] = next(device.numbers)
-    doorbell = doorbell_of(device, context, unnamed(context, "reserved_at_180", 0, 32))
+    doorbell = doorbell_of(device, context, unnamed(context, "reserved_at_20", 0, 32))
     device.completion_queues[number] = CompletionQueue(
         number, *buffer_of_cq(device, given), context["c_eqn_or_apu_element"], doorbell
     )
@@ -373,7 +373,7 @@ def create_qp(device: "Device", given: View, out: View) -> None:
         buffer = in_memory(device, given["wq_umem_id"], given["wq_umem_offset"])
     else:
         buffer = buffer_of(device, given, context["log_page_size"] + 12, context["page_offset"])
-    doorbell = doorbell_of(device, context, unnamed(context, "reserved_at_680", 32, 32))
+    doorbell = doorbell_of(device, context, unnamed(context, "reserved_at_684", 0x9C, 32))
     receives, behind = None, 0
     if context["rq_type"] == C.NON_ZERO_RQ:
         stride = 16 << context["log_rq_stride"]
@@ -409,7 +409,7 @@ def queue_pair(device: "Device", given: View) -> QueuePair:
 
 # Fields of the context that a transition of a queue pair's state takes from the command.
 TAKEN = {
-    "RST2INIT_QP": "pd rre rwe rae atomic_mode pm_state q_key",
+    "RST2INIT_QP": "rre rwe rae atomic_mode pm_state q_key",
     "INIT2INIT_QP": "rre rwe rae atomic_mode q_key",
     "INIT2RTR_QP": "remote_qpn mtu min_rnr_nak next_rcv_psn log_rra_max rre rwe rae atomic_mode",
     "RTR2RTS_QP": "retry_count rnr_retry next_send_psn log_sra_max",
@@ -441,8 +441,8 @@ def transition(name: str) -> Handler:
             path = f"primary_address_path.{field}"
             qp.context[path] = told[path] or qp.context[path]
         if name == "RST2INIT_QP":
-            # The command may choose a shared receive queue and completion queues again.
-            for field in ("cqn_snd", "cqn_rcv", "srqn_rmpn_xrqn"):
+            # The command may choose the protection domain and other queues again.
+            for field in ("pd", "cqn_snd", "cqn_rcv", "srqn_rmpn_xrqn"):
                 qp.context[field] = told[field] or qp.context[field]
         qp.state = getattr(C, f"QP_STATE_{STATES[name]}")
         requests.progress(device, qp)
