@@ -29,7 +29,7 @@ counting() {
 # pair PROGRAM [OPTION...]: runs server and client of a program of perftest. Each side has its buffer
 # in CUDA memory. Succeeds if both sides succeed.
 pair() {
-	local program="$1-cuda" options=(-d rxe0 -F -s 65536 -n 20 --use_cuda=0 "${@:2}") pid rc=0
+	local program="$1-cuda" options=(-d "$HCA" -F -s 65536 -n 20 --use_cuda=0 "${@:2}") pid rc=0
 	"$program" "${options[@]}" >/tmp/server 2>&1 &
 	pid=$!
 	wait_for "the server" sh -c "ss -ltn | grep -q ':18515 '" || return 1

@@ -1,12 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Functions for scenarios with dma-bufs. These scenarios use an rxe to which the lab has added
-# support for dma-bufs (tests/lab/ofed).
+# Functions for scenarios with dma-bufs, which the kernel's own driver of the emulated ConnectX
+# takes.
 
-# This driver of rxe in user space can register dma-bufs, which the preloaded library needs.
 PRELOAD=/usr/local/lib/libnvpm_preload.so
-export RDMAV_DRIVERS=/usr/local/lib/lab/librxe
 
 # A libibverbs that is linked as Ubuntu's.
 SYMBOLIC=/usr/local/lib/lab/symbolic
@@ -18,12 +16,14 @@ insert() {
 	insmod "$@"
 }
 
-# load_inbox: loads the kernel's own RDMA core, which has no peer memory, and the lab's rxe.
+# load_inbox: loads the kernel's own RDMA core, which has no peer memory, and its own driver.
 load_inbox() {
+	local infiniband
+	infiniband=/lib/modules/$(uname -r)/kernel/drivers/infiniband
 	modprobe e1000e
-	insert "/lib/modules/$(uname -r)/kernel/drivers/infiniband/core/ib_core.ko"
+	insert "$infiniband/core/ib_core.ko"
 	modprobe ib_uverbs
-	insert /lib/nv_peer_mem/inbox/rdma_rxe.ko dmabuf=1
+	insert "$infiniband/hw/mlx5/mlx5_ib.ko"
 	start_rdma
 }
 

@@ -26,7 +26,7 @@ MACHINE=$(word machine plain)
 # The number of emulated ConnectX cards in this guest, and the RDMA device that scenarios use: a
 # card, or else the software HCA.
 NICS=$(word nics 0)
-HCA=rxe0
+export HCA=rxe0
 [ "$NICS" = 0 ] || HCA=mlx5_0
 
 # The seed decides all random choices, so lab.seed= repeats a run.
@@ -160,21 +160,22 @@ load_rdma() {
 	modprobe ib_uverbs
 	if [ "$NICS" = 0 ]; then
 		modprobe rdma_rxe "$@"
-		start_rdma
 	else
 		modprobe mlx5_ib "$@"
-		wait_for "the link of $HCA" grep -q ACTIVE "/sys/class/infiniband/$HCA/ports/1/state"
 	fi
+	start_rdma
 }
 
 # nic WORD...: asks the emulated ConnectX (tests/lab/nic/control.py), and prints the answer.
 nic() { ask nic 1 "$@"; }
 
+# start_rdma: starts the PCI network card, over which programs exchange their addresses, and the RDMA
+# device, whose driver is loaded.
 start_rdma() {
 	ip address add "$ADDRESS/24" dev "$(network)"
 	ip link set "$(network)" up
-	rdma link add rxe0 type rxe netdev "$(network)"
-	wait_for "the RDMA link" sh -c 'rdma link show | grep -q "state ACTIVE"'
+	[ "$NICS" != 0 ] || rdma link add rxe0 type rxe netdev "$(network)"
+	wait_for "the link of $HCA" grep -q ACTIVE "/sys/class/infiniband/$HCA/ports/1/state"
 }
 
 # load_module [PARAMETER=VALUE...]: loads the installed module. unload_module: unloads the module.

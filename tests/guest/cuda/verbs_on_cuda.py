@@ -4,6 +4,7 @@ pyverbs. Each check prints a line that begins with `ok` or `fail`."""
 
 import ctypes
 import multiprocessing
+import os
 import random
 import time
 
@@ -20,6 +21,13 @@ from pyverbs.wr import SGE, RecvWR, SendWR
 NVIDIA = "/sys/kernel/debug/nvidia_lab/"
 ALL = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
 MIB = 1 << 20
+
+HCA = os.environ["HCA"]
+if HCA.startswith("mlx5"):
+    # The libibverbs of pyverbs' wheel looks for drivers where Red Hat has them. This module loads
+    # the wheel's own driver of mlx5. The module mlx5dv cannot, because it needs a later libmlx5
+    # than the wheel has.
+    import pyverbs.providers.mlx5.mlx5dv_objects  # noqa: F401
 
 cuda = ctypes.CDLL("libcuda.so.1")
 
@@ -92,6 +100,13 @@ def equal(text, expected, found):
     )
 
 
+def gid_index():
+    """Returns the index of the address that connections use. On Ethernet the address with index 0
+    has no IPv4 address in it."""
+    with open(f"/sys/class/infiniband/{HCA}/ports/1/link_layer") as link_layer:
+        return 0 if link_layer.read().strip() == "InfiniBand" else 1
+
+
 def error(act, *arguments):
     """Calls `act` and closes the object that it returns. Returns 0. If calling or closing fails,
     returns the errno."""
@@ -112,10 +127,10 @@ def process(target, *arguments):
 
 
 class Queue:
-    """A queue pair of the only RDMA device. Both ends of each connection are on this device."""
+    """A queue pair of the RDMA device $HCA. Both ends of each connection are on this device."""
 
     def __init__(self):
-        self.context = Context(name="rxe0")
+        self.context = Context(name=HCA)
         self.pd, self.cq = PD(self.context), CQ(self.context, 16)
         self.qp = QP(
             self.pd,
@@ -133,10 +148,10 @@ class Queue:
         return MR(self.pd, length, access, address=address)
 
     def connect(self, number):
-        gid = next(index for index in range(16) if "ffff:" in self.context.query_gid(1, index).gid)
+        gid, lid = gid_index(), self.context.query_port(1).lid
         route = GlobalRoute(dgid=self.context.query_gid(1, gid), sgid_index=gid)
         attributes = QPAttr(port_num=1)
-        attributes.ah_attr = AHAttr(port_num=1, is_global=1, gr=route)
+        attributes.ah_attr = AHAttr(port_num=1, dlid=lid, is_global=1, gr=route)
         attributes.dest_qp_num, attributes.path_mtu = number, e.IBV_MTU_1024
         attributes.max_rd_atomic = attributes.max_dest_rd_atomic = 4
         attributes.min_rnr_timer, attributes.timeout, attributes.retry_cnt, attributes.rnr_retry = (

@@ -19,6 +19,7 @@ import time
 from types import SimpleNamespace
 
 from verbs_on_cuda import (
+    HCA,
     MIB,
     alloc,
     call,
@@ -26,6 +27,7 @@ from verbs_on_cuda import (
     context,
     counters,
     equal,
+    gid_index,
     process,
     put,
     where_in_gpu,
@@ -42,7 +44,7 @@ class Mooncake:
         from mooncake.engine import TransferEngine
 
         self.engine = TransferEngine()
-        equal("Mooncake starts", 0, self.engine.initialize(ADDRESS, "P2PHANDSHAKE", "rdma", "rxe0"))
+        equal("Mooncake starts", 0, self.engine.initialize(ADDRESS, "P2PHANDSHAKE", "rdma", HCA))
 
     def register(self, address):
         equal("registered", 0, self.engine.register_memory(address, LENGTH))
@@ -113,7 +115,11 @@ class Peercache:
 
         self.transport = RdmaTransport(
             SimpleNamespace(
-                device_name="rxe0", ib_port=1, gid_index=1, local_hostname=ADDRESS, rdma_port=0
+                device_name=HCA,
+                ib_port=1,
+                gid_index=gid_index(),
+                local_hostname=ADDRESS,
+                rdma_port=0,
             )
         )
         self.keys = {}
@@ -199,7 +205,7 @@ class Ibverbs:
         import ibverbs
 
         self.verbs, self.regions = ibverbs, {}
-        device = next(each for each in ibverbs.get_device_list() if "rxe0" in str(each.name))
+        device = next(each for each in ibverbs.get_device_list() if HCA in str(each.name))
         self.device = device.open()
         self.pd, self.queue = self.device.alloc_pd(), self.device.create_cq(16)
         kind = ibverbs.QPType.RC
@@ -216,14 +222,14 @@ class Ibverbs:
         self.regions.pop(address).close()
 
     def known_by(self):
-        port, gid = self.device.query_port(1), self.device.query_gid(1, 1)
+        port, gid = self.device.query_port(1), self.device.query_gid(1, gid_index())
         info = self.verbs.local_qp_info(self.pair, port, gid, port=1)
         return info.to_bytes(), {address: each.rkey for address, each in self.regions.items()}
 
     def connect(self, peer):
         remote = self.verbs.QPInfo.from_bytes(peer[0])
-        access = int(self.access)
-        self.verbs.connect_rc(self.pair, remote, port=1, sgid_index=1, access=access)
+        how = {"port": 1, "sgid_index": gid_index(), "access": int(self.access)}
+        self.verbs.connect_rc(self.pair, remote, **how)
 
     def read(self, peer, ours, theirs):
         return self.move(self.verbs.WROpcode.RDMA_READ, peer, ours, theirs)
@@ -313,7 +319,7 @@ def registered(name):
     program.register(address)
     pointers, descriptors = served() - before, counters("live_dma_bufs")[0]
     program.deregister(address)
-    check("one registration", pointers + descriptors == 1)
+    check("registered by one way", bool(pointers) != bool(descriptors))
     print("way=" + ("pointer" if pointers else "dma-buf"), flush=True)
 
 

@@ -5,7 +5,7 @@
 . /lab/dmabuf.sh
 . /lab/wheels.sh
 load_gpu
-load_rdma dmabuf=1
+load_rdma
 load_module persistent_api_support=0
 ip link set lo up
 
@@ -26,12 +26,7 @@ takes() {
 	equal "$text: $*" "$expected" "$(sed -n 's/^way=//p' /tmp/held)"
 }
 
-# The libibverbs of NIXL's wheel needs a driver of rxe that is linked with it.
-verbs=$(echo /opt/python3.11/wheels/pyverbs.libs/libibverbs-*)
-mkdir /tmp/driver
-cp "$RDMAV_DRIVERS"-rdmav34.so /tmp/driver/librxe-rdmav34.so
-patchelf --replace-needed libibverbs.so.1 "${verbs##*/}" /tmp/driver/librxe-rdmav34.so
-nixl=(env RDMAV_DRIVERS=/tmp/driver/librxe "UCX_TLS=rc,cuda" UCX_MEMTYPE_CACHE=n)
+nixl=(env "UCX_TLS=rc,cuda" UCX_MEMTYPE_CACHE=n)
 registers=(timeout -s KILL 100 python3 /lab/cuda/wheels.py registered)
 
 for name in "UCX" "NIXL, by UCX"; do

@@ -4,7 +4,7 @@
 . /lab/cuda.sh
 . /lab/dmabuf.sh
 load_gpu
-load_rdma dmabuf=1
+load_rdma
 load_module persistent_api_support=0
 preloaded dma_buf freed revocable
 unload_module

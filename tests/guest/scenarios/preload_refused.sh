@@ -4,7 +4,7 @@
 . /lab/cuda.sh
 . /lab/dmabuf.sh
 load_gpu
-load_rdma dmabuf=1
+load_rdma
 load_module
 use_seed
 

@@ -31,19 +31,11 @@ translations peercache python3.11
 
 DMABUF=1 moved peercache python3.11
 
-# The wheels of pyverbs and NIXL have the same libibverbs, which needs a driver of rxe that is linked
-# with it.
-verbs=$(echo /opt/python3.11/wheels/pyverbs.libs/libibverbs-*)
-mkdir /tmp/driver
-cp "$RDMAV_DRIVERS"-rdmav34.so /tmp/driver/librxe-rdmav34.so
-patchelf --replace-needed libibverbs.so.1 "${verbs##*/}" /tmp/driver/librxe-rdmav34.so
-export RDMAV_DRIVERS=/tmp/driver/librxe
 "${preload[@]}" python3.11 /lab/cuda/programs.py kiro >/tmp/held 2>/tmp/errors || fail "pyverbs' wheel: KIRO fails"
 checks "pyverbs' wheel"
 equal "pyverbs' wheel: translations" 3 "$(translated /tmp/errors)"
 
 export UCX_TLS=rc,cuda UCX_MEMTYPE_CACHE=n
-# nvpm status says that there is no way, because a stock rxe has no dma-bufs. The lab added them.
-detected "on the kernel's own core" "not detected" ""
+detected "on the kernel's own core" "not detected"
 check "on the kernel's own core: UCX takes dma-buf" grep -q "dmabuf is supported" /tmp/ucx
 moved nixl python3
