@@ -460,7 +460,9 @@ class Layers:
         self.add("examples", "the examples", TOP / "examples")
         self.add("programs", "programs for CUDA memory (a minute or two)", network=True)
         clients = TOP / "tests/guest/clients"
-        self.add("clients", "the lab's own programs for CUDA memory", clients)
+        self.add(
+            "clients", "the lab's own programs for CUDA memory", clients, LAB / "nvidia/lab_gpu.h"
+        )
         self.stack = above + self.stack
 
     def extra_wheels(self) -> None:

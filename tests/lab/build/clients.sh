@@ -6,4 +6,6 @@
 set -euo pipefail
 gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -shared -fPIC -o /usr/local/lib/ib_gpudirect_preload.so \
 	/in/clients/ib_gpudirect_preload.c
+gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -shared -fPIC -I/in -o /usr/local/lib/gpu_queues.so \
+	/in/clients/gpu_queues.c
 gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -shared -fPIC -o /usr/local/lib/fabric.so /in/clients/fabric.c -lfabric

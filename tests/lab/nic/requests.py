@@ -262,7 +262,9 @@ def transport(device: "Device", qp: QueuePair, opcode: int, request: bytes) -> N
         receive(peer_device, peer, message, shared)
         return
     address = View("mlx5_wqe_raddr_seg", request, at)
-    remote = Remote(peer_device, peer, address["rkey"], address["raddr"])
+    # With XRC, memory belongs to the protection domain of the receiver's queue.
+    domain = shared.domain if shared else peer.context["pd"]
+    remote = Remote(peer_device, peer, domain, address["rkey"], address["raddr"])
     at += ADDRESS
     if opcode in [getattr(C, name) for name in WRITES]:
         data = gathered(device, qp, request, at)
@@ -309,6 +311,7 @@ class Remote:
 
     device: "Device"
     qp: QueuePair
+    domain: int
     key: int
     address: int
 
@@ -327,8 +330,7 @@ class Remote:
     def read(self, length: int, right: str, field: str) -> bytes:
         self.allow(field)
         try:
-            pd = self.qp.context["pd"]
-            return self.device.read_key(self.key, self.address, length, right, pd)
+            return self.device.read_key(self.key, self.address, length, right, self.domain)
         except (Denied, Unreachable) as why:
             raise self.deny(why) from why
 
@@ -337,7 +339,7 @@ class Remote:
         if not data:
             return
         try:
-            self.device.write_key(self.key, self.address, data, right, self.qp.context["pd"])
+            self.device.write_key(self.key, self.address, data, right, self.domain)
         except (Denied, Unreachable) as why:
             raise self.deny(why) from why
 
