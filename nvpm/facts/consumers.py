@@ -230,7 +230,7 @@ PROGRAMS = (
         "ofiwg/libfabric af8ddbe: prov/verbs/src/verbs_mr.c, prov/verbs/src/verbs_info.c",
         skip_dma_buf="FI_VERBS_USE_DMABUF=0",
         why_never=BY_PROVIDER,
-        ran="wheels",
+        ran="libfabric",
         common=True,
     ),
     Program(
