@@ -474,8 +474,7 @@ class Layers:
         self.stack = above + self.stack
 
     def extra_preload(self) -> None:
-        """Adds the preloaded library, and the user-space driver for rxe's dma-bufs."""
-        self.add("provider", "rxe's driver with dma-bufs", on=self.lab_base, network=True)
+        """Adds the preloaded library, and a libibverbs that is linked in another way."""
         self.add("symbolic", "libibverbs as Ubuntu links it", on=self.lab_base, network=True)
         parts = ("src", ".cargo", "Cargo.toml", "Cargo.lock")
         inputs = [TOP / "preload" / part for part in parts]

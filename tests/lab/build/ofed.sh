@@ -5,9 +5,6 @@
 # does: ib_core.ko, for older kernels ib_uverbs.ko, and rdma_rxe.ko, which take precedence over the
 # kernel's modules, and the tree `default` with header and Module.symvers for other modules. Trees
 # beside it have the headers of earlier generations.
-#
-# Also builds rdma_rxe.ko for the kernel's own RDMA core, in /lib/nv_peer_mem/inbox. It imports
-# dma-bufs.
 set -euo pipefail
 kver=$1 series=$2
 tree=/lib/modules/$kver/build
@@ -19,35 +16,16 @@ header() { sed -E "/^#ifdef LAB_($1)\$/,/^#endif\$/d; /^#ifdef LAB_/,/^#endif\$/
 
 infiniband=drivers/infiniband
 
-# source_of DIRECTORY PART...: copies parts of the kernel's RDMA stack to DIRECTORY.
-source_of() {
-	local part
-	mkdir -p "$1/include/trace" "$1/include/rdma" "$1/$infiniband/sw"
-	for part in "${@:2}"; do cp -r "/usr/src/linux-lab-$series/$infiniband/$part" "$1/$infiniband/$part"; done
-}
-
-# build_in DIRECTORY: builds the adapted copy, with the lab's files added to its parts.
-build_in() {
-	cp /in/ofed/rxe/* "$1/$infiniband/sw/rxe/"
-	cp /in/ofed/Kbuild "$1/"
-	cp /in/compat.h /in/ofed/include/lab_device.h "$1/include/"
-	make -C "$tree" -j "$(nproc)" M="$1" modules
-}
-
-source_of /tmp/ofed sw/rxe core
-/in/ofed/adapt /tmp/ofed
-cp /in/ofed/core/* "/tmp/ofed/$infiniband/core/"
-header G2 >/tmp/ofed/include/rdma/peer_mem.h
-build_in /tmp/ofed
-
-source_of /tmp/inbox sw/rxe
-/in/ofed/adapt --dmabuf /tmp/inbox
-if grep -q rxe_dmabuf "/tmp/inbox/$infiniband/sw/rxe/Makefile"; then
-	build_in /tmp/inbox
-	mkdir -p /lib/nv_peer_mem/inbox
-	strip --strip-debug -o /lib/nv_peer_mem/inbox/rdma_rxe.ko "/tmp/inbox/$infiniband/sw/rxe/rdma_rxe.ko"
-fi
+mkdir -p /tmp/ofed/include/trace /tmp/ofed/include/rdma /tmp/ofed/$infiniband/sw
 cd /tmp/ofed
+for part in sw/rxe core; do cp -r "/usr/src/linux-lab-$series/$infiniband/$part" $infiniband/$part; done
+/in/ofed/adapt .
+cp /in/ofed/core/* $infiniband/core/
+cp /in/ofed/rxe/* $infiniband/sw/rxe/
+cp /in/ofed/Kbuild .
+cp /in/compat.h /in/ofed/include/lab_device.h include/
+header G2 >include/rdma/peer_mem.h
+make -C "$tree" -j "$(nproc)" M=/tmp/ofed modules
 
 # The kernel's other RDMA modules are loaded above these modules. So these modules must export each
 # symbol of the kernel's own versions, with the same version number.

@@ -5,7 +5,7 @@
 # not contain.
 set -euo pipefail
 apt-get update
-apt-get install -y --no-install-recommends libcurl4t64 libnuma1 patchelf python3-numpy python3-pip
+apt-get install -y --no-install-recommends libcurl4t64 libnuma1 python3-numpy python3-pip
 rm -rf /var/cache/apt/archives/*.deb
 [ ! -e /in/ca-certificates.crt ] || export PIP_CERT=/in/ca-certificates.crt
 pip install --break-system-packages --no-cache-dir --root-user-action=ignore --no-deps --require-hashes \
@@ -27,10 +27,3 @@ cat >/usr/local/bin/python3.11 <<EOF
 PYTHONDONTWRITEBYTECODE=1 PYTHONHOME=$old/usr PYTHONPATH=$old/wheels exec $old/usr/bin/python3.11 "\$@"
 EOF
 chmod 755 /usr/local/bin/python3.11
-
-# NIXL's wheel has a libibverbs of its own, under another name, which looks for the drivers of
-# devices in the directory of Red Hat's systems. Debian's driver of rxe is linked with Debian's
-# libibverbs, so the copy there is linked with NIXL's.
-verbs=$(echo /usr/local/lib/python3*/dist-packages/nixl_cu12.libs/libibverbs-*)
-install -D /usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so -t /usr/lib64/libibverbs
-patchelf --replace-needed libibverbs.so.1 "${verbs##*/}" --set-rpath "${verbs%/*}" /usr/lib64/libibverbs/librxe-rdmav34.so
