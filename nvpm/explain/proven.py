@@ -549,6 +549,12 @@ PROVEN: Dict[str, Tuple[int, ...]] = {
     "remote operation error": (0,),
     "transport retry counter exceeded": (0,),
     "failed, status no resources(0xf)": (0,),
+    "failed, status <internal error(0x1)|bad operation(0x2)|bad system "
+    "state(0x4)|resource busy(0x6)|bad resource state(0x9)|bad index(0xa)>": (0, 1),
+    "failed, status <bad QP state(0x10)|bad input length(0x50)|bad output length(0x51)>": (1,),
+    "probe with driver <mlx5_core|mlx5_ib.rdma> failed with error": (0, 1),
+    "<mlx5_core|mlx5_ib.rdma>: probe of <w> failed with error": (0, 1),
+    "Health issue observed": (0,),
     "Will cause a leak of a command resource": (0,),
     "device's health compromised": (0,),
     "mlx5_core <*>Fatal error <n> detected": (0,),

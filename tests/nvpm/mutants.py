@@ -767,6 +767,12 @@ MUTANTS = [
         "min(len(texts), MOST_MORE)",
     ),
     (
+        "test_explain_logs.py::test_log[mlx5: mlx5_core takes no device, which does not answer]",
+        "explain/messages/mlx5.py",
+        'Case(c.NIC_LOST, ("errno=ETIMEDOUT,EIO",)),\n                    Case',
+        'Case(c.NIC_LOST, ("errno=EIO",)),\n                    Case',
+    ),
+    (
         "test_explain_logs.py::test_log[threads: control: the graphics of a laptop]",
         "explain/messages/mlx5.py",
         'unless=("line:device [00:02.0]",)',

@@ -229,6 +229,70 @@ SECTION = Section(
             do="Look for the first mlx5 line of that moment",
             kind=FOLLOWS,
         ),
+        *(
+            Message(
+                f"failed, status <{statuses}>",
+                "torvalds/linux: drivers/net/ethernet/mellanox/mlx5/core/cmd.c",
+                (
+                    Case(c.NIC_REFUSED, ("line:CREATE_MKEY",), sure=FITS),
+                    Case(c.NIC_REFUSED, ("line:CREATE_QP",), sure=FITS),
+                    Case(c.NIC_REFUSED, ("line:INIT_HCA",), sure=FITS),
+                    Case(c.NIC_REFUSED),
+                ),
+                note="the line begins with the name of the request. Drivers and monitors also try "
+                "requests that a NIC may refuse without harm",
+                unless=("line:ACCESS_REG",),
+                sure=POSSIBLE,
+            )
+            for statuses in (
+                "internal error(0x1)|bad operation(0x2)|bad system state(0x4)|resource busy(0x6)|"
+                "bad resource state(0x9)|bad index(0xa)",
+                "bad QP state(0x10)|bad input length(0x50)|bad output length(0x51)",
+            )
+        ),
+        Message(
+            "Create QP type <n> failed",
+            "torvalds/linux: drivers/infiniband/hw/mlx5/qp.c",
+            note="mlx5 could not create a queue pair. Type 4096 is the driver's own queue for "
+            "memory keys, which the first registration creates",
+            do="The line with `CREATE_QP` above it: its `status` and `syndrome` say why",
+            kind=FOLLOWS,
+        ),
+        Message(
+            "<handle_hca_cap|set_hca_cap|init hca|enable hca|query board id|sw objs init> failed",
+            "torvalds/linux: drivers/net/ethernet/mellanox/mlx5/core/main.c",
+            note="the driver could not start the NIC",
+            do="The first mlx5 line of that moment",
+            kind=FOLLOWS,
+        ),
+        *(
+            Message(
+                text,
+                f"torvalds/linux: drivers/base/dd.c{age}",
+                (
+                    Case(c.NIC_LOST, ("errno=ETIMEDOUT,EIO",)),
+                    Case(c.NIC_REFUSED, ("errno=EINVAL,EOPNOTSUPP,EREMOTEIO",)),
+                ),
+                note="the driver gave the NIC up, so that no RDMA device exists",
+                do="The line before it; a driver (OFED or kernel) and a firmware that fit each "
+                "other",
+                sure=FITS,
+            )
+            for text, age in (
+                ("probe with driver <mlx5_core|mlx5_ib.rdma> failed with error", ""),
+                ("<mlx5_core|mlx5_ib.rdma>: probe of <w> failed with error", ", before 6.10"),
+            )
+        ),
+        Message(
+            "Health issue observed",
+            "torvalds/linux: drivers/net/ethernet/mellanox/mlx5/core/health.c",
+            (
+                Case(c.NIC_LOST, ("line:firmware internal error",), sure=FITS),
+                Case(c.NIC_LOST),
+            ),
+            note="the driver names the issue and its severity, of which 0 to 3 are the worst",
+            sure=POSSIBLE,
+        ),
         Message(
             "Will cause a leak of a command resource",
             "torvalds/linux: drivers/net/ethernet/mellanox/mlx5/core/cmd.c",
