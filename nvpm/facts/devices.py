@@ -101,6 +101,7 @@ NO_ETHERNET = (
     "Look at cable and switch, then at the interface: "
     "rdma link names it, ip link set up turns it on."
 )
+NO_ANSWER = "dmesg | grep mlx5 shows since when; only a cold start of the node may help."
 NO_LINK = "Look at cable and switch; ibstat and iblinkinfo say more."
 
 
@@ -123,7 +124,7 @@ def facts(machine: Machine) -> Facts:
         # is no defect.
         yield no_device.why(machine) if gpus(machine) else info("RDMA devices", "number", 0)
     elif gpus(machine):
-        yield from no_device.without_driver(machine)
+        yield from no_device.missing(machine)
     for nic in nics(machine):
         yield from nic_facts(machine, nic, f"RDMA device {nic.name}")
     yield from port_facts(machine)
@@ -374,6 +375,10 @@ def port_fact(machine: Machine, section: str, port: str, other: bool) -> Optiona
     down = warn if other else bad
     name, state, layer = f"port {os.path.basename(port)}", said("state"), said("link_layer")
     value = f"{state}, {said('phys_state')}, {said('rate')}, {layer}"
+    if not state and machine.exists(f"{port}/state"):
+        return down(
+            section, name, "its state cannot be read: the device does not answer", NO_ANSWER
+        )
     if not state:
         return None
     if state == "ACTIVE":

@@ -8,11 +8,11 @@ from typing import List, NamedTuple, Optional
 
 from ..read.machine import Machine, once
 from ..read.network import MELLANOX
-from ..read.pci import DEVICES
+from ..read.pci import DEVICES, nics
 from ..read.place import container
 from .advice import Advice
 from .core_advice import ofed, restart
-from .fact import Fact, Facts, bad, info
+from .fact import Fact, Facts, bad, info, warn
 from .security import because, refused
 
 # Vendors of RDMA cards on PCI, and the modules that make an RDMA device of such a card.
@@ -32,6 +32,8 @@ CXI = "HPE Slingshot has no verbs; programs reach GPU memory by libfabric's prov
 # Google's gVNIC has no verbs either. Google's own plugins for NCCL move GPU memory by TCP.
 GVE = "Google's network card has no verbs; NCCL reaches GPU memory by Google's TCPX or TCPXO"
 WITHOUT_VERBS = {"0x17db": CXI, "0x1ae0": GVE}
+# The class of a card on PCI with ports for InfiniBand.
+INFINIBAND = "0x0207"
 # The vendors in the order in which their cards are looked at.
 RANK = ("0x15b3", "0x1d0f", *WITHOUT_VERBS, "0x1414", "0x14e4", "0x8086")
 
@@ -50,6 +52,11 @@ NO_DRIVER = (
 NO_EFA = (
     "Run AWS's EFA installer, or modprobe efa; dmesg | grep efa shows why the driver does not take "
     "the card."
+)
+GIVEN_UP = (
+    "dmesg | grep mlx5 says why. Where the firmware does not answer any more (Fatal error, health "
+    "recovery failed), a cold start of the node is needed. A device can also be in the network "
+    "namespace of a pod (rdma system)."
 )
 GIVEN = "{} is given to a virtual machine (vfio): RDMA is done there."
 HALF = (
@@ -133,15 +140,32 @@ def no_driver(machine: Machine, card: Card) -> str:
     return NO_DRIVER.format(module=MODULES[card.vendor][0], kernel=machine.kernel)
 
 
-def without_driver(machine: Machine) -> Facts:
-    """Yields the cards made for RDMA that have no driver, on a node where other RDMA devices
+def missing(machine: Machine) -> Facts:
+    """Yields the cards made for RDMA that are no RDMA devices, on a node where other RDMA devices
     work."""
     if container(machine):
         return
     for card in cards(machine):
+        name = f"card {card.address}"
         if card.vendor in (MELLANOX, AMAZON) and not card.driver:
             value = f"{card.address} has no driver, so it is no RDMA device"
-            yield bad("RDMA devices", f"card {card.address}", value, no_driver(machine, card))
+            yield bad("RDMA devices", name, value, no_driver(machine, card))
+        elif given_up(machine, card):
+            value = f"{card.driver} drives {card.address}, which is no RDMA device"
+            yield warn("RDMA devices", name, value, GIVEN_UP)
+
+
+def given_up(machine: Machine, card: Card) -> bool:
+    """Returns whether a card's driver has given up the RDMA device, as mlx5 does if the firmware
+    does not answer any more. An Ethernet card can be used without RDMA, and the RDMA device of a
+    virtual function may be in a pod, so only the physical functions for InfiniBand count."""
+    place = f"{DEVICES}{card.address}"
+    return (
+        card.driver == "mlx5_core"
+        and machine.text(f"{place}/class").startswith(INFINIBAND)
+        and not machine.exists(f"{place}/physfn")
+        and all(nic.pci is None or nic.pci.address != card.address for nic in nics(machine))
+    )
 
 
 def half(machine: Machine, card: Card, verbs: str) -> Fact:

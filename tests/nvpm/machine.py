@@ -230,6 +230,7 @@ class Machine:
 
     def nic(self, name: str, path: str, node: Word, layer: str = "InfiniBand") -> None:
         pci, place = path.rpartition("/")[2], f"/sys/class/infiniband/{name}"
+        self.no_card(name, pci)
         self.pci(path, "0x15b3", "0x020700", node)
         self.drive(pci, "mlx5_core")
         self.symlink(f"{place}/device", f"../../../bus/pci/devices/{pci}")
@@ -241,6 +242,12 @@ class Machine:
         for file in f"uverbs{name.rpartition('_')[2]}", "rdma_cm":
             self.put(f"/dev/infiniband/{file}", "")
             self.mode("666", f"/dev/infiniband/{file}")
+
+    def no_card(self, name: str, pci: str) -> None:
+        """Removes the card that the RDMA device has had, if that is another one."""
+        link = self.root / f"sys/class/infiniband/{name}/device"
+        if link.is_symlink() and link.readlink().name != pci:
+            self.gone(f"{PCI}/{link.readlink().name}")
 
     def port(self, nic: str, number: Word, state: str, physical: str, layer: str) -> None:
         place = f"/sys/class/infiniband/{nic}/ports/{number}"

@@ -767,6 +767,13 @@ MUTANTS = [
         "min(len(texts), MOST_MORE)",
     ),
     (
+        "test_tables.py::test_judged[a card for InfiniBand whose driver has given it up, beside "
+        "another card]",
+        "facts/no_device.py",
+        'machine.text(f"{place}/class").startswith(INFINIBAND)',
+        "True",
+    ),
+    (
         "test_explain_logs.py::test_log[mlx5: mlx5_core takes no device, which does not answer]",
         "explain/messages/mlx5.py",
         'Case(c.NIC_LOST, ("errno=ETIMEDOUT,EIO",)),\n                    Case',
