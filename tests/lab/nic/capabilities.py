@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The firmware's commands that answer a question: abilities of the device, its port, counters."""
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,9 +14,6 @@ Handler = Callable[["Device", View, View], None]
 
 HANDLERS: dict[str, Handler] = {}
 
-# On-demand paging, without which the driver of newer kernels takes no dma-buf.
-ODP = not os.environ.get("LAB_NIC_NO_ODP")
-
 # The vendor, as the registry of unique numbers knows it.
 MELLANOX = 0x0002C9
 
@@ -28,7 +24,7 @@ ACTIVE, LINK_UP, INIT_PORT_POLICY = 4, 5, 2
 PORT_ABILITIES = 0x02514848
 
 # A link of 4 lanes, each at 50 Gbit/s, and the lanes and speeds that the port could have.
-LANES_4, LANES_ANY, HDR, SPEEDS_ANY = 2, 0x1F, 0x20, 0x3F
+LANES_4, LANES_ANY, HDR, SPEEDS_ANY = 4, 0x1F, 0x40, 0x7F
 
 GENERAL = {
     "log_max_srq_sz": 15, "log_max_qp_sz": 15, "log_max_qp": 17, "log_max_srq": 16,
@@ -44,7 +40,7 @@ GENERAL = {
     "rc": 1, "uc": 1, "ud": 1, "xrc": 1, "stat_rate_support": 0xFF, "local_ca_ack_delay": 16,
     "max_qp_cnt": 10, "repeated_block_disabled": 1, "block_lb_mc": 1, "drain_sigerr": 1,
     "vport_counters": 1, "device_frequency_khz": 1000000,
-    "log_max_umem": 16, "log_max_uctx": 8, "pg": int(ODP),
+    "log_max_umem": 16, "log_max_uctx": 8,
 }  # fmt: skip
 
 ATOMIC = {
@@ -76,12 +72,11 @@ def query_issi(device: "Device", given: View, out: View) -> None:
 
 @question("QUERY_HCA_CAP")
 def query_hca_cap(device: "Device", given: View, out: View) -> None:
-    del device
     # The lowest bit asks for the present abilities, and not for the greatest.
     kind = given["op_mod"] >> 1
     if kind == C.CAP_GENERAL:
-        out.part("capability", "cmd_hca_cap").update(**GENERAL)
-    elif kind == C.CAP_ODP and ODP:
+        out.part("capability", "cmd_hca_cap").update(**GENERAL, pg=int(device.odp))
+    elif kind == C.CAP_ODP and device.odp:
         abilities = out.part("capability", "odp_cap")
         for scheme in ("transport_page_fault_scheme_cap", "memory_page_fault_scheme_cap"):
             for transport in ("rc", "ud", "xrc"):

@@ -213,8 +213,23 @@ def destroy_umem(device: "Device", given: View, out: View) -> None:
 def create_mkey(device: "Device", given: View, out: View) -> None:
     number = out["mkey_index"] = next(device.numbers)
     key = keys.created(number, given)
+    if given["mkey_umem_valid"]:
+        key.pages = pages_in_memory(device, key, given)
     device.keys.by_index[number] = key
     device.filled(key)
+
+
+def pages_in_memory(device: "Device", key: keys.Key, given: View) -> list[int]:
+    """Returns the entries of a key of registered memory of a user (DevX), which begins at an offset
+    in that memory."""
+    offset = unnamed(given, "reserved_at_320", 32, 64)
+    buffer = in_memory(device, unnamed(given, "reserved_at_320", 0, 32), offset)
+    page = 1 << key.page_shift
+    before = key.start % page
+    if key.page_shift > buffer.shift or offset < before:
+        raise Refused(C.CMD_STAT_BAD_PARAM_ERR)
+    places = range(-before, key.length, page)
+    return [buffer.address(place) | C.EN_RD | C.EN_WR for place in places]
 
 
 @command("DESTROY_MKEY")

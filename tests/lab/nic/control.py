@@ -56,6 +56,8 @@ def answer(wire: Wire, words: list[str]) -> str:
         device.firmware.die(C.INITIAL_SEG_HEALTH_SYNDROME_FW_INTERNAL_ERR)
     elif word == "come_back":
         device.firmware.come_back()
+    elif word == "odp":
+        device.odp = rest[0] == "on"
     elif word == "delay":
         device.delay = float(rest[0]) / 1000
     else:

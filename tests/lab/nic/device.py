@@ -43,6 +43,9 @@ class Device:
 
     def end_faults(self) -> None:
         """Ends the faults that a test has asked for."""
+        # Paging on demand, without which newer drivers take no dma-buf. A driver asks for this
+        # ability when it takes the device.
+        self.odp = True
         # Seconds that each request takes: a slow link.
         self.delay = 0.0
         # The number of the next requests of type UMR that fail; and whether such requests wait for
