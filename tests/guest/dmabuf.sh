@@ -16,14 +16,15 @@ insert() {
 	insmod "$@"
 }
 
+# The RDMA core and the drivers as the kernel has them.
+INBOX=/lib/modules/$(uname -r)/kernel/drivers/infiniband
+
 # load_inbox: loads the kernel's own RDMA core, which has no peer memory, and its own driver.
 load_inbox() {
-	local infiniband
-	infiniband=/lib/modules/$(uname -r)/kernel/drivers/infiniband
 	modprobe e1000e
-	insert "$infiniband/core/ib_core.ko"
+	insert "$INBOX/core/ib_core.ko"
 	modprobe ib_uverbs
-	insert "$infiniband/hw/mlx5/mlx5_ib.ko"
+	insert "$INBOX/hw/mlx5/mlx5_ib.ko"
 	start_rdma
 }
 

@@ -2,8 +2,10 @@
 """Programs for scenarios with GPU memory that the preloaded library registers as a dma-buf, or
 passes on unchanged. NAME WORD... runs one program."""
 
+import ctypes
 import errno
 import os
+import struct
 import subprocess
 import sys
 import threading
@@ -11,9 +13,11 @@ import threading
 import pyverbs.enums as e
 
 from verbs_on_cuda import (
+    ALL,
     MIB,
     Queue,
     alloc,
+    call,
     check,
     connected,
     context,
@@ -82,6 +86,76 @@ def freed(way):
     free(heir)
     free(source)
     equal(f"{way}: all memory has come back", [0, 0], counters("live_allocations", "live_orphans"))
+
+
+# Numbers and flags of a key in mlx5's own commands (DevX). The flags allow local and remote reads
+# and writes, of memory in pages.
+CREATE_MKEY, IN_UMEM, RIGHTS = 0x200, 1 << 30, 0xF << 10 | 1 << 8
+
+
+def key_of(queue, umem, address, length):
+    """Makes a key for registered memory by a command of mlx5's own. Returns the object and the
+    key."""
+    from pyverbs.providers.mlx5.mlx5_enums import MLX5DV_OBJ_PD
+    from pyverbs.providers.mlx5.mlx5dv import Mlx5DevxObj
+    from pyverbs.providers.mlx5.mlx5dv_objects import Mlx5DvObj
+
+    domain = Mlx5DvObj(MLX5DV_OBJ_PD, pd=queue.pd).dvpd.pdn
+    tag, log_page, entries = 0x5A, 12, length >> 12
+    command = struct.pack(">HHIII", CREATE_MKEY, 0, 0, 0, IN_UMEM)
+    command += struct.pack(">IIII", RIGHTS, 0xFFFFFF << 8 | tag, 0, domain)
+    command += struct.pack(">QQ20xII4x", address, length, entries // 2, log_page)
+    command += struct.pack(">16xIIQ", entries // 2, umem.umem_id, 0)
+    made = Mlx5DevxObj(queue.context, command.ljust(272, b"\0"), 16)
+    return made, struct.unpack_from(">I", made.out_view, 8)[0] << 8 | tag
+
+
+def devx(way):
+    """Registers GPU memory by mlx5's own command, as programs do for their queues. If `way` is
+    dma-buf, writes to the memory by RDMA, through a key that is also made by such a command."""
+    from pyverbs.providers.mlx5.mlx5_enums import MLX5DV_CONTEXT_FLAGS_DEVX
+    from pyverbs.providers.mlx5.mlx5dv import Mlx5Context, Mlx5DVContextAttr, Mlx5UMEM
+
+    context()
+    by_commands = Mlx5DVContextAttr(flags=MLX5DV_CONTEXT_FLAGS_DEVX)
+    here, there = connected(Mlx5Context(by_commands, os.environ["HCA"]))
+    source, target = alloc(MIB), alloc(MIB)
+    if way != "dma-buf":
+        found = error(Mlx5UMEM, there.context, MIB, target, 64, ALL)
+        equal("a pointer to GPU memory: EFAULT", errno.EFAULT, found)
+        return
+    mine = here.register(source, MIB)
+    umem = Mlx5UMEM(there.context, MIB, target, 64, ALL)
+    key, number = key_of(there, umem, target, MIB)
+
+    def write(seed):
+        put(source, pattern(seed, MIB))
+        return here.post(e.IBV_WR_RDMA_WRITE, mine, source, MIB, number, target)
+
+    equal("written through a key of the device's own", 0, write(1))
+    check("it has arrived", get(target, MIB) == pattern(1, MIB))
+    free(target)
+    equal("freed, its memory stays taken", [1], counters("live_orphans"))
+    equal("RDMA after that succeeds, and nobody will ever see what it wrote", 0, write(2))
+    for thing in (key, umem, mine):
+        thing.close()
+    equal("deregistered, the memory has come back", [0], counters("live_orphans"))
+    free(source)
+
+
+def answers(*expected):
+    """Registers dma-bufs as a program does by itself. Checks the driver's errors, by name: for the
+    descriptor -1, by which programs ask whether there is a way, and for a buffer."""
+    from pyverbs.mr import DmaBufMR
+
+    context()
+    queue, address, descriptor = Queue(), alloc(MIB), ctypes.c_int()
+    call("cuMemGetHandleForAddressRange", ctypes.byref(descriptor), address, MIB, 1, 0)
+    wanted = [getattr(errno, name, 0) for name in expected]
+    found = [error(DmaBufMR, queue.pd, MIB, ALL, number) for number in (-1, descriptor.value)]
+    equal("errors of ibv_reg_dmabuf_mr, without and with a dma-buf", wanted, found)
+    os.close(descriptor.value)
+    free(address)
 
 
 def descriptors():

@@ -129,8 +129,8 @@ def process(target, *arguments):
 class Queue:
     """A queue pair of the RDMA device $HCA. Both ends of each connection are on this device."""
 
-    def __init__(self):
-        self.context = Context(name=HCA)
+    def __init__(self, context=None):
+        self.context = context or Context(name=HCA)
         self.pd, self.cq = PD(self.context), CQ(self.context, 16)
         self.qp = QP(
             self.pd,
@@ -181,9 +181,10 @@ class Queue:
         self.qp.post_recv(RecvWR(num_sge=1, sg=[SGE(address, length, region.lkey)]))
 
 
-def connected():
-    """Returns two queue pairs that are connected to each other."""
-    here, there = Queue(), Queue()
+def connected(context=None):
+    """Returns two queue pairs that are connected to each other. The second may have a context of
+    its own kind."""
+    here, there = Queue(), Queue(context)
     here.connect(there.number)
     there.connect(here.number)
     return here, there

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: memory for the queues and keys of a card, registered by mlx5's own command (mlx5dv_devx_umem_reg) on the kernel's own driver and RDMA core, through the preloaded library
+. /lab/cuda.sh
+. /lab/dmabuf.sh
+load_gpu
+load_inbox
+dma_buf devx pointer
+preloaded dma_buf devx dma-buf
+# One translation is that of the source, by the usual verb.
+equal "translations" 2 "$(translated /tmp/said)"
+check "a translation of mlx5's own command" grep -q '^nvpm_preload: mlx5dv_devx_umem_reg.*: registered as a dma-buf' /tmp/said
