@@ -11,6 +11,8 @@ import requests
 from layout import C, View, byte_of, place
 from queues import Buffer, CompletionQueue, EventQueue, QueuePair, ReceiveQueue, SharedQueue
 
+import completions
+
 if TYPE_CHECKING:
     from device import Device
 
@@ -473,7 +475,7 @@ for transition_name in STATES:
 def to_error(device: "Device", given: View, out: View) -> None:
     del out
     qp = queue_pair(device, View("rst2init_qp_in", given.data))
-    requests.fail(device, qp)
+    completions.fail(device, qp)
     requests.progress(device, qp)
 
 

@@ -17,6 +17,8 @@ from queues import Buffer, CompletionQueue, EventQueue, QueuePair, SharedQueue
 from wire import Wire
 from witness import Witness
 
+import completions
+
 # Pages of doorbells follow the initialization segment. Their numbers begin here.
 FIRST_UAR = 16
 UAR = 4096
@@ -158,7 +160,7 @@ class Device:
                 self.waiting.discard(number)
         for qp in list(self.queue_pairs.values()):
             if qp.state == C.QP_STATE_ERR:
-                requests.flush_receives(self, qp)
+                completions.flush_receives(self, qp)
 
     # ---- memory --------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Executes the requests in the send queue of a queue pair, and delivers messages to the other side.
+"""The sender's side: executes the requests in the send queue of a queue pair.
 
 A request is executed as a whole when its doorbell rings, on both sides. A message to a side that is
 not ready waits, and is tried again, as often as the queue pair says."""
@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING
 import keys
 import wire
 from keys import Denied
-from layout import C, View, new, size
+from layout import C, View, size
 from memory import Unreachable
-from queues import QueuePair, SharedQueue
+from queues import QueuePair
+from receive import DATA, Message, has_room, local_read, local_write, receive
+
+from completions import Error, Wait, completion, fail, failed
 
 if TYPE_CHECKING:
     from device import Device
 
 CONTROL, ADDRESS = size("mlx5_wqe_ctrl_seg"), size("mlx5_wqe_raddr_seg")
-DATA, ATOMIC = size("mlx5_wqe_data_seg"), size("mlx5_wqe_atomic_seg")
+ATOMIC = size("mlx5_wqe_atomic_seg")
 XRC, AV, BASE_AV = size("mlx5_wqe_xrc_seg"), size("mlx5_av"), size("mlx5_base_av")
 
 # The header of a datagram, for which each receive request has room at the beginning.
@@ -30,21 +33,7 @@ GRH = 40
 # The number of bytes in a packet.
 MTU = 4096
 
-# The end of a list of memory that is shorter than its room.
-END_OF_LIST = 0x100
-
-# The vendor's error codes, which drivers print beside the syndrome.
-VENDOR = {
-    "LOCAL_PROT_ERR": 0x51,
-    "WR_FLUSH_ERR": 0xF9,
-    "REMOTE_INVAL_REQ_ERR": 0x8A,
-    "REMOTE_ACCESS_ERR": 0x88,
-    "REMOTE_OP_ERR": 0x89,
-    "TRANSPORT_RETRY_EXC_ERR": 0x81,
-    "RNR_RETRY_EXC_ERR": 0x87,
-}
-
-# A device in error counts it under one of these names.
+# Names under which a device counts errors, by the ends of the names of syndromes.
 COUNTED = {
     "LOCAL_PROT_ERR": "req_local_protection",
     "REMOTE_ACCESS_ERR": "req_remote_access_errors",
@@ -56,36 +45,6 @@ COUNTED = {
 # The greatest time in seconds that a request waits for the other side.
 PATIENCE = 2.0
 RNR_FOR_EVER = 7
-
-
-class Error(Exception):
-    """A request fails. NAME is the end of the name of a syndrome."""
-
-    def __init__(self, name: str, why: object = "") -> None:
-        super().__init__(f"{name}: {why}")
-        self.name = name
-
-
-class Wait(Exception):
-    """The other side is not there, or has no room. FAILURE is the error of a wait that is too long;
-    a wait without one has no end."""
-
-    def __init__(self, failure: str = "") -> None:
-        self.failure = failure
-
-
-@dataclass
-class Message:
-    """A message for a receive request."""
-
-    kind: int
-    data: bytes
-    immediate: int = 0
-    # For datagrams: the sender's queue pair and address.
-    source: int = 0
-    source_lid: int = 0
-    key: int = 0
-    solicited: bool = False
 
 
 def progress(device: "Device", qp: QueuePair) -> None:
@@ -129,9 +88,6 @@ def too_late(device: "Device", qp: QueuePair, wait: Wait) -> bool:
     return now >= qp.deadline
 
 
-# ---- the sender's side ---------------------------------------------------------------------------
-
-
 def execute(device: "Device", qp: QueuePair, request: bytes) -> None:
     control = View("mlx5_wqe_ctrl_seg", request)
     opcode = control["opmod_idx_opcode"] & 0xFF
@@ -150,15 +106,6 @@ def completed(device: "Device", qp: QueuePair, opcode: int) -> None:
     device.complete(qp.context["cqn_snd"], completion(qp, C.CQE_REQ, opcode, qp.sent), False)
 
 
-def completion(qp: QueuePair, kind: int, opcode: int, number: int) -> View:
-    cqe = new("mlx5_cqe64")
-    cqe["op_own"] = kind << 4
-    cqe["sop_drop_qpn"] = opcode << 24 | qp.number
-    cqe["srqn"] = qp.context["user_index"]
-    cqe["wqe_counter"] = number & 0xFFFF
-    return cqe
-
-
 def refuse(device: "Device", qp: QueuePair, request: bytes, error: Error) -> None:
     """Ends a request with an error, and with it the queue pair's use."""
     opcode = View("mlx5_wqe_ctrl_seg", request)["opmod_idx_opcode"] & 0xFF
@@ -167,13 +114,6 @@ def refuse(device: "Device", qp: QueuePair, request: bytes, error: Error) -> Non
     cqe = completion(qp, C.CQE_REQ_ERR, opcode, qp.sent)
     failed(device, qp.context["cqn_snd"], cqe, error.name)
     fail(device, qp)
-
-
-def failed(device: "Device", queue: int, cqe: View, name: str) -> None:
-    error = View("mlx5_err_cqe", cqe.data)
-    error["syndrome"] = getattr(C, f"CQE_SYNDROME_{name}")
-    error["vendor_err_synd"] = VENDOR.get(name, 0)
-    device.complete(queue, cqe, True)
 
 
 def umr(device: "Device", qp: QueuePair, request: bytes) -> None:
@@ -195,20 +135,6 @@ def umr(device: "Device", qp: QueuePair, request: bytes) -> None:
         raise Error("MW_BIND_ERR", why) from why
     device.counts["umr"] += 1
     device.filled(key)
-
-
-def local_read(device: "Device", qp: QueuePair, key: int, address: int, length: int) -> bytes:
-    try:
-        return device.read_key(key, address, length, "lr", qp.context["pd"])
-    except (Denied, Unreachable) as why:
-        raise Error("LOCAL_PROT_ERR", why) from why
-
-
-def local_write(device: "Device", domain: int, key: int, address: int, data: bytes) -> None:
-    try:
-        device.write_key(key, address, data, "lw", domain)
-    except (Denied, Unreachable) as why:
-        raise Error("LOCAL_PROT_ERR", why) from why
 
 
 def pieces(request: bytes, at: int) -> Iterator[tuple[bytes, int, int, int]]:
@@ -397,120 +323,3 @@ def grh(device: "Device", other: "Device", length: int) -> bytes:
     sides = [wire.PREFIX << 64 | wire.guid_of(one.lid) for one in (device, other)]
     head = struct.pack(">IHBB", 6 << 28, length, 0x1B, 64)
     return head + b"".join(side.to_bytes(16) for side in sides)
-
-
-# ---- the receiver's side ------------------------------------------------------------------------
-
-
-def queue_of(device: "Device", qp: QueuePair, shared: SharedQueue | None) -> SharedQueue | None:
-    if shared or qp.context["rq_type"] != C.SRQ_RQ:
-        return shared
-    return device.shared_queues.get(qp.context["srqn_rmpn_xrqn"])
-
-
-def has_room(device: "Device", qp: QueuePair, shared: SharedQueue | None) -> bool:
-    if found := queue_of(device, qp, shared):
-        return found.left() > 0
-    return qp.receives is not None and qp.receives.taken & 0xFFFF != qp.receives.posted()
-
-
-KINDS = {
-    "OPCODE_SEND": "CQE_RESP_SEND",
-    "OPCODE_SEND_IMM": "CQE_RESP_SEND_IMM",
-    "OPCODE_SEND_INVAL": "CQE_RESP_SEND_INV",
-    "OPCODE_RDMA_WRITE_IMM": "CQE_RESP_WR_IMM",
-}
-
-
-def receive(
-    device: "Device",
-    qp: QueuePair,
-    message: Message,
-    shared: SharedQueue | None,
-    length: int | None = None,
-) -> None:
-    """Delivers a message to a receive request. A message without data of its own has the LENGTH of
-    the data that was written."""
-    found = queue_of(device, qp, shared)
-    queue = found or qp.receives
-    taken = queue.take() if queue else None
-    if not taken:
-        device.counts["out_of_buffer"] += 1
-        raise Wait("RNR_RETRY_EXC_ERR")
-    number, request = taken
-    kinds = {getattr(C, opcode): getattr(C, cqe) for opcode, cqe in KINDS.items()}
-    cqe = completion(qp, kinds[message.kind], 0, number)
-    cqe["byte_cnt"] = len(message.data) if length is None else length
-    cqe["immediate"] = message.immediate
-    cqe["flags_rqpn"] = bool(message.key) << 28 | message.source
-    cqe["slid"] = message.source_lid
-    completions = qp.context["cqn_rcv"]
-    if found:
-        if found.completions is not None:
-            cqe["srqn"], completions = found.user_index, found.completions
-        elif qp.context["user_index"] == 0xFFFFFF:
-            # The kernel's own queue pairs have no number of a user.
-            cqe["srqn"] = found.number
-        limit_event(device, found)
-    try:
-        domain = found.domain if found else qp.context["pd"]
-        store(device, domain, request, message.data)
-    except Error as error:
-        cqe["op_own"] = C.CQE_RESP_ERR << 4
-        failed(device, completions, cqe, error.name)
-        fail(device, qp)
-        sender = "REMOTE_OP_ERR" if error.name == "LOCAL_PROT_ERR" else "REMOTE_INVAL_REQ_ERR"
-        raise Error(sender, error) from error
-    if message.kind == C.OPCODE_SEND_INVAL:
-        invalidate(device, qp, message.immediate)
-    device.complete(completions, cqe, message.solicited)
-
-
-def invalidate(device: "Device", qp: QueuePair, number: int) -> None:
-    """Ends the use of a key, as a message of the other side asks."""
-    try:
-        key = device.keys.find(number, qp.context["pd"])
-    except Denied as why:
-        raise Error("REMOTE_ACCESS_ERR", why) from why
-    key.free = True
-    device.filled(key)
-
-
-def limit_event(device: "Device", queue: SharedQueue) -> None:
-    """Raises an event if a shared queue has fewer requests than the driver wants."""
-    if queue.limit and queue.left() < queue.limit:
-        queue.limit = 0
-        device.event(C.EVENT_TYPE_SRQ_RQ_LIMIT, {"data.qp_srq.qp_srq_n": queue.number})
-
-
-def store(device: "Device", domain: int, request: bytes, data: bytes) -> None:
-    """Writes a message to the memory of a receive request."""
-    for at in range(0, len(request) - DATA + 1, DATA):
-        part = View("mlx5_wqe_data_seg", request, at)
-        if not data or part["lkey"] == END_OF_LIST:
-            break
-        length = part["byte_count"] & 0x7FFFFFFF
-        local_write(device, domain, part["lkey"], part["addr"], data[:length])
-        data = data[length:]
-    if data:
-        raise Error("LOCAL_LENGTH_ERR", f"a message is {len(data)} bytes too long")
-
-
-# ---- the end of a queue pair ------------------------------------------------------------------
-
-
-def fail(device: "Device", qp: QueuePair) -> None:
-    """Puts a queue pair into the state of error, in which its requests are flushed."""
-    if qp.state == C.QP_STATE_ERR:
-        return
-    qp.state = C.QP_STATE_ERR
-    flush_receives(device, qp)
-    if qp.context["rq_type"] == C.SRQ_RQ:
-        device.event(C.EVENT_TYPE_SRQ_LAST_WQE, {"data.qp_srq.qp_srq_n": qp.number})
-
-
-def flush_receives(device: "Device", qp: QueuePair) -> None:
-    while qp.receives and (taken := qp.receives.take()):
-        device.counts["resp_cqe_flush_error"] += 1
-        cqe = completion(qp, C.CQE_RESP_ERR, 0, taken[0])
-        failed(device, qp.context["cqn_rcv"], cqe, "WR_FLUSH_ERR")
