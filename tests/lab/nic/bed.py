@@ -25,11 +25,11 @@ class Bed:
         ram, gpu = os.memfd_create("ram"), os.memfd_create("gpu")
         os.ftruncate(ram, RAM_BYTES)
         os.ftruncate(gpu, GPU_BYTES)
+        self.gpu = gpu
         self.device = Device(Wire(), Witness(Path(f"/proc/self/fd/{gpu}")), 1)
         self.device.memory.map(RAM, RAM_BYTES, ram, 0)
         self.device.memory.map(GPU, GPU_BYTES, gpu, 0)
         os.close(ram)
-        os.close(gpu)
         self.free = RAM
         self.domain = self.run("ALLOC_PD")["pd"]
 

@@ -306,6 +306,19 @@ def test_witness_of_two_pins_and_of_revocation() -> None:
     assert not bed.violations
 
 
+def test_witness_of_an_iommu() -> None:
+    """A mapping of a part of the GPU's memory is one of an IOMMU, and ends before the pin."""
+    bed = Bed()
+    pin(bed, 3, 2, True)
+    bed.device.memory.map(0x9000_0000, FRAME + 1, bed.gpu, 3 * FRAME)
+    pin(bed, 4, 1, False)
+    assert bed.violations == {"unpinned_mapped"}
+    bed.device.witness.violations.clear()
+    bed.device.memory.unmap(0x9000_0000, FRAME + 1)
+    pin(bed, 3, 1, False)
+    assert not bed.violations
+
+
 def test_witness_of_mappings() -> None:
     bed = Bed()
     key = bed.key(0, 8192, [0x10_0000, 0x7000_0000])

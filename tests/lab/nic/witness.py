@@ -59,6 +59,8 @@ class Witness:
                     self.violation(
                         "unpinned", f"key {key.index:#x} still reaches frame {frame}, unpinned"
                     )
+            if held := gone & self.mapped_frames(device.memory):
+                self.violation("unpinned_mapped", f"frame {min(held)} is mapped, and unpinned")
 
     def unmapped(self, keys: Keys, start: int, length: int) -> None:
         """Handles the end of a mapping for a device."""
@@ -98,12 +100,27 @@ class Witness:
 
     # ---- places ------------------------------------------------------------------
 
+    def mapped_frames(self, memory: Memory) -> set[int]:
+        """Returns the frames that an IOMMU maps for a device. Without an IOMMU the device reaches
+        all of the GPU's memory at any time, which is no mapping."""
+        gpu = memory.files.get(self.gpu)
+        return {
+            frame
+            for part in memory.ranges
+            if part.file is gpu and part.end - part.start < len(gpu.bytes)
+            for frame in frames_of(part.offset, part.end - part.start)
+        }
+
     def frames(self, pieces: Iterable[tuple[File, int, int]], memory: Memory) -> Iterator[int]:
         """Yields the frames of GPU memory in pieces of memory."""
         gpu = memory.files.get(self.gpu)
         for file, offset, length in pieces:
             if file is gpu:
-                yield from range(offset // FRAME, (offset + length - 1) // FRAME + 1)
+                yield from frames_of(offset, length)
+
+
+def frames_of(offset: int, length: int) -> range:
+    return range(offset // FRAME, (offset + length - 1) // FRAME + 1)
 
 
 def spans_of(key: Key) -> Iterator[tuple[int, int]]:
