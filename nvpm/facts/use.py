@@ -86,10 +86,10 @@ def stuck_facts(machine: Machine) -> Facts:
     if not waiting:
         return
     time.sleep(PATIENCE)
-    still = {(one.process, one.started, one.address) for one in regions.revoking(machine)}
+    still = regions.revoking(machine)
     names = regions.names_by_pci(machine)
     for one in waiting:
-        if (one.process, one.started, one.address) in still:
+        if any(one.is_older(later) for later in still):
             device = names.get(one.pci, one.pci)
             value = (
                 f"{device} does not end its use of {regions.size(one.length)} of GPU memory, which "

@@ -59,6 +59,13 @@ class Region(NamedTuple):
     pci: str
     command: str
 
+    def is_older(self, later: "Region") -> bool:
+        """Tells whether LATER is the same registration at a later time. A program may register the
+        same memory again."""
+        mine = (self.process, self.started, self.address, self.length)
+        theirs = (later.process, later.started, later.address, later.length)
+        return mine == theirs and later.age >= self.age
+
 
 class Unreadable(Exception):
     """The list cannot be read. `code` is the exit code, and the message is the reason."""

@@ -166,8 +166,14 @@ load_rdma() {
 	start_rdma
 }
 
-# nic WORD...: asks the emulated ConnectX (tests/lab/nic/control.py), and prints the answer.
-nic() { ask nic 1 "$@"; }
+# nic WORD...: asks the emulated ConnectX (tests/lab/nic/control.py), and prints the answer. Fails if
+# the device does not know the question.
+nic() {
+	local answer
+	answer=$(ask nic 1 "$@")
+	printf '%s\n' "$answer"
+	[ "${answer%%:*}" != no ]
+}
 
 # start_rdma: starts the PCI network card, over which programs exchange their addresses, and the RDMA
 # device, whose driver is loaded.

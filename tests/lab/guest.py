@@ -65,10 +65,11 @@ class Guest:
         if self.options.nics:
             self.use_nics(Nics(self.who, self.layers, [self.run], self.options.nics))
 
-    def use_nics(self, nics: Nics, before: int = 0) -> None:
-        """Gives the guest its emulated cards, of which the process has BEFORE others before."""
+    def use_nics(self, nics: Nics, first: int = 1) -> None:
+        """Gives the guest its emulated cards. FIRST is the number of the guest's first card among
+        all cards of the process."""
         self.nics = nics
-        self.answers["nic"] = lambda card, *words: nics.ask(str(before + int(card)), *words)
+        self.answers["nic"] = lambda card, *words: nics.ask(str(first - 1 + int(card)), *words)
 
     # ---- QEMU ----------------------------------------------------------------
 
@@ -305,7 +306,7 @@ def pair(
     if options.nics:
         nics = Nics(who, layers, [left.run, right.run], options.nics)
         left.use_nics(nics)
-        right.use_nics(nics, options.nics)
+        right.use_nics(nics, options.nics + 1)
     for guest, end in zip((left, right), socket.socketpair(), strict=True):
         guest.connect(end)
     threads = [threading.Thread(target=guest.scenarios, daemon=True) for guest in (left, right)]

@@ -37,11 +37,10 @@ def options_for(scenarios: Iterable[str], extras: Iterable[str], usual: Options)
     """Returns the options that the scenarios of a guest need. With a clock that counts
     instructions, no real time passes while all processors wait, so scenarios that sleep are
     fast."""
-    found: dict[str, str] = {}
-    for name in scenarios:
-        found |= headers(name)
+    each = [headers(name) for name in scenarios]
+    found = {name: value for one in each for name, value in one.items()}
     clock = "instructions" if "Clock" in found else usual.clock
-    nics = int(found.get("Nics", "1")) if "mlx5" in extras else 0
+    nics = max(int(one.get("Nics", "1")) for one in each) if "mlx5" in extras else 0
     gpu = int(found.get("Gpu", str(usual.gpu)))
     return replace(usual, clock=clock, cards=int(found.get("Cards", "0")), nics=nics, gpu=gpu)
 

@@ -38,15 +38,26 @@ class Nics:
                 stderr=log,
             )
         assert self.process.stdout
-        if self.process.stdout.readline() != b"ready\n":
-            raise Wrong(f"the emulated cards did not start: {self.log.read_text()[-500:]}")
+        with self.process.stdout as said:
+            if said.readline() != b"ready\n":
+                self.end()
+                raise Wrong(f"the emulated cards did not start: {self.end_of_log()}")
+
+    def end_of_log(self) -> str:
+        return self.log.read_text(errors="replace")[-500:]
 
     def ask(self, *words: str) -> str:
         """Asks the question of these words, of which the first is the number of a card."""
         with socket.socket(socket.AF_UNIX) as asking:
-            asking.connect(str(self.control))
-            asking.sendall(" ".join(words).encode())
-            return asking.makefile(encoding="utf-8").readline().rstrip("\n")
+            try:
+                asking.connect(str(self.control))
+                asking.sendall(" ".join(words).encode())
+                answer = asking.makefile(encoding="utf-8").readline()
+            except OSError:
+                answer = ""
+        if not answer:
+            raise Wrong(f"the emulated cards have ended: {self.end_of_log()}")
+        return answer.rstrip("\n")
 
     def end(self) -> None:
         self.process.kill()

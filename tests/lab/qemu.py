@@ -76,12 +76,27 @@ def arm64(layers: Layers) -> Platform:
     )
 
 
+def qemu_for_nics(layers: Layers) -> list[str]:
+    """Returns the command of the QEMU that knows devices in other processes. This machine may have
+    older libraries, so the program is started by the lab's own loader."""
+    libraries = "usr/lib/x86_64-linux-gnu"
+    roots = [root_of(layers.qemu), root_of(layers.lab_base)]
+    loader = roots[1] / "usr/lib64/ld-linux-x86-64.so.2"
+    path = ":".join(str(root / libraries) for root in roots)
+    program = roots[0] / "usr/bin/qemu-system-x86_64"
+    shares = [str(roots[0] / f"usr/share/{name}") for name in ("qemu", "seabios")]
+    return [str(loader), "--library-path", path, str(program), "-L", shares[0], "-L", shares[1]]
+
+
 def x86_64(layers: Layers, options: Options) -> Platform:
     # Without erms and fsrm, the kernel does not use rep movsb and rep stosb, which an emulator
     # executes byte by byte.
     cpu = "max,la57=off,erms=off,fsrm=off" if ACCEL == "tcg" else "host"
+    qemu, memory = ["qemu-system-x86_64"], ""
+    if options.nics:
+        qemu, memory = qemu_for_nics(layers), ",memory-backend=ram"
     computer = Platform(
-        machine=["qemu-system-x86_64", "-machine", "q35", "-cpu", cpu],
+        machine=[*qemu, "-machine", f"q35{memory}", "-cpu", cpu],
         # On a busy host, an emulated timer may come so late that the kernel would give up at boot.
         first="console=ttyS0 no_timer_check ",
     )
@@ -92,6 +107,8 @@ def x86_64(layers: Layers, options: Options) -> Platform:
         computer.last += " tsc=reliable clocksource=tsc"
     else:
         computer.last += " tsc=unstable clocksource=hpet"
+    if options.nics:
+        computer.last += f" lab.nics={options.nics}"
     if layers.machine.kind == "iommu":
         # The IOMMU comes before the devices whose addresses it translates. It does not translate
         # interrupts, so these are as on other machines.
@@ -166,26 +183,6 @@ def more_cards(number: int) -> Iterator[str]:
         yield from ("-device", f"e1000e,addr={place},multifunction=on")
 
 
-def newer(layers: Layers) -> list[str]:
-    """Returns QEMU of the layer `qemu`, which knows devices in other processes. This machine may
-    have older libraries, so the program is started by the lab's own loader."""
-    libraries = "usr/lib/x86_64-linux-gnu"
-    roots = [root_of(layers.qemu), root_of(layers.lab_base)]
-    loader = roots[1] / "usr/lib64/ld-linux-x86-64.so.2"
-    path = ":".join(str(root / libraries) for root in roots)
-    program = roots[0] / "usr/bin/qemu-system-x86_64"
-    return [
-        str(loader),
-        "--library-path",
-        path,
-        str(program),
-        "-L",
-        str(roots[0] / "usr/share/qemu"),
-        "-L",
-        str(roots[0] / "usr/share/seabios"),
-    ]
-
-
 def nics(run: Path, number: int) -> Iterator[str]:
     """Yields options for NUMBER emulated ConnectX cards, each of which listens on a socket. The
     devices' process reads and writes the guest's memory, so the memory is a shared file."""
@@ -211,10 +208,6 @@ def command(
     accel = f"tcg,thread={options.threads}" if ACCEL == "tcg" else ACCEL
     computer = platform(layers, options)
     told = f"{computer.first}{kernel_words(layers)} {words}{computer.last}"
-    if options.nics:
-        machine, rest = computer.machine[2], computer.machine[3:]
-        computer.machine = [*newer(layers), "-machine", f"{machine},memory-backend=ram", *rest]
-        told += f" lab.nics={options.nics}"
     return [
         *computer.machine,
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),

@@ -212,8 +212,14 @@ MUTANTS = [
     (
         "test_revoking.py::test_revocation_that_ends",
         "facts/use.py",
-        "(one.process, one.started, one.address) in still",
+        "any(one.is_older(later) for later in still)",
         "still",
+    ),
+    (
+        "test_revoking.py::test_memory_that_is_registered_again",
+        "read/regions.py",
+        "later.age >= self.age",
+        "later.age >= 0",
     ),
     (
         f"{VARIED}[messages of the kernel over several lines, and about neighbours]",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: a ConnectX that goes away while GPU memory is registered, in use, or being freed
+# Shows: a ConnectX that goes away while GPU memory is registered, whose process then ends
 . /lab/server.sh
 load_neighbours
 device=$(basename "$(readlink "/sys/class/infiniband/$HCA/device")")

@@ -6,6 +6,9 @@ load_neighbours
 MODULE=nv_peer_mem
 . /lab/defects/rows.sh
 load_module persistent_api_support=0
+# The first registration of a pair also asks the driver for the map type, which would notice that the
+# memory is gone.
+registers "with memory that stays" ok
 
 # lose_at POINT ANSWER: frees the memory of a registration that the core holds at POINT, and checks
 # that the registration then ends with ANSWER. A registration that the core has activated is

@@ -22,7 +22,9 @@ for support in 1 0; do
 	else
 		counting mlx5 window revocable
 		counting mlx5 umem ok
+		remember
 		check "queues in GPU memory, beside revocable memory" queues_on_gpu
+		check "the queues were pinned for good" test "$(grown calls_nvidia_p2p_get_pages_persistent)" -gt 0
 	fi
 	unload_module
 done

@@ -52,8 +52,7 @@ pairs = json.load(open("/tmp/said"))["pairs"]
 for way in "pointer", "dma-buf":
     for rate in "to_gpu", "from_gpu":
         fast, slow = (pair[rate] for pair in sorted(pairs, key=lambda pair: pair["device"]) if pair["way"] == way)
-        assert 0 < slow < fast / 2, (way, rate, slow, fast)
-assert all(pair["slow"] for pair in pairs if pair["device"] == "mlx5_1")'
+        assert 0 < slow < fast / 2, (way, rate, slow, fast)'
 ask nic 2 delay 0 >/dev/null
 
 mark_log

@@ -11,6 +11,7 @@ equal "pages are as large as this machine's name says" "$page" "$(getconf PAGESI
 equal "version in sysfs" "$(modinfo -F version nv_peer_mem)" "$(cat /sys/module/nv_peer_mem/version)"
 equal "clients" "nv_mem nv_mem_fixed nv_mem_revocable" "$(client_names)"
 equal "version that the RDMA core shows" "$(modinfo -F version nv_peer_mem)" "$(peer nv_mem version)"
+[ "$NICS" = 0 ] || before=$(nic count gpu_accesses)
 check "write, aligned" transfer_seen 0 1M 64K 1
 check "write, 3 MiB and some bytes" transfer_seen 0 8M 3M+17 2
 check "write, from the middle of a page" transfer_seen 0 8M 300001 3 --shift 12345
@@ -21,3 +22,4 @@ equal "registrations ended" 10 "$(peer nv_mem num_dealloc_mrs)"
 equal "registrations of the revocable client" 0 "$(peer nv_mem_revocable num_alloc_mrs)"
 # There was one pin for each registration, and one pin to find the map type.
 equal "pins" 11 "$(nvidia_count calls_nvidia_p2p_get_pages_persistent)"
+[ "$NICS" = 0 ] || check "the witness has seen the device use GPU memory" test "$(nic count gpu_accesses)" -gt "$before"

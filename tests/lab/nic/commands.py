@@ -3,13 +3,22 @@
 are in capabilities.py."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import capabilities
 import keys
 import requests
 from layout import C, View, byte_of, place
-from queues import Buffer, CompletionQueue, EventQueue, QueuePair, ReceiveQueue, SharedQueue
+from queues import (
+    BLOCK,
+    EQE,
+    Buffer,
+    CompletionQueue,
+    EventQueue,
+    QueuePair,
+    ReceiveQueue,
+    SharedQueue,
+)
 
 import completions
 
@@ -58,44 +67,39 @@ def run(device: "Device", name: str, given: bytes, out: View) -> None:
     if name in SILENT:
         return
     verb, _, kind = name.partition("_")
-    if kind in PLAIN and verb in ("ALLOC", "DEALLOC"):
-        plain(device, verb, kind, given, out)
+    if kind in PLAIN and verb == "ALLOC":
+        plain(device, kind, out)
+    elif kind in PLAIN and verb == "DEALLOC":
+        return
     elif handler := HANDLERS.get(name):
         handler(device, View(f"{name.lower()}_in", given), out)
     else:
         raise Refused(C.CMD_STAT_BAD_OP_ERR)
 
 
-def plain(device: "Device", verb: str, kind: str, given: bytes, out: View) -> None:
-    """Makes or ends an object without a behaviour."""
-    field = PLAIN[kind]
-    if verb == "ALLOC":
-        number = next(device.numbers)
-        if kind == "Q_COUNTER":
-            number &= 0xFF
-        device.others.add((kind, number))
-        out[field] = number
-    else:
-        number = View(f"{verb}_{kind}_in".lower(), given)[field]
-        device.others.discard((kind, number))
+def plain(device: "Device", kind: str, out: View) -> None:
+    """Makes an object without a behaviour."""
+    number = next(device.numbers)
+    out[PLAIN[kind]] = number & 0xFF if kind == "Q_COUNTER" else number
 
 
 @command("TEARDOWN_HCA")
 def teardown(device: "Device", given: View, out: View) -> None:
     """Ends the driver's use of the device. Every object must be gone by then."""
     del given, out
-    left = {
-        "key": [key for key in device.keys.by_index if key != keys.RESERVED],
-        "queue pair": list(device.queue_pairs),
-        "completion queue": list(device.completion_queues),
-        "shared receive queue": list(device.shared_queues),
-        "memory of a user": list(device.memories),
-    }
+    report_left(device)
+    device.forget()
+
+
+def report_left(device: "Device") -> None:
+    """Reports the objects that the driver has left."""
+    left = {"key": [key for key in device.keys.by_index if key != keys.RESERVED]}
+    for kind, number in device.held:
+        left.setdefault(kind, []).append(number)
     for kind, numbers in left.items():
         if numbers:
             text = f"{len(numbers)} {kind}, the first {numbers[0]:#x}"
             device.witness.violation("left_at_unload", text)
-    device.forget()
 
 
 # ---- doorbells and events ------------------------------------------------------------------
@@ -104,33 +108,32 @@ def teardown(device: "Device", given: View, out: View) -> None:
 @command("ALLOC_UAR")
 def alloc_uar(device: "Device", given: View, out: View) -> None:
     del given
-    out["uar"] = number = next(device.uars)
-    device.others.add(("UAR", number))
-
-
-@command("DEALLOC_UAR")
-def dealloc_uar(device: "Device", given: View, out: View) -> None:
-    del out
-    device.others.discard(("UAR", given["uar"]))
+    out["uar"] = next(device.uars)
 
 
 @command("CREATE_EQ")
 def create_eq(device: "Device", given: View, out: View) -> None:
     context = given.part("eq_context_entry", "eqc")
-    number = out["eq_number"] = next(device.numbers)
+    number = out["eq_number"] = next(device.event_numbers)
+    buffer = buffer_of(device, given, context["log_page_size"] + 12, context["page_offset"])
+    size = context["log_eq_size"]
+    device.hold("event queue", number, buffer.spans(EQE << size))
     device.event_queues[number] = EventQueue(
-        number,
-        buffer_of(device, given, context["log_page_size"] + 12, context["page_offset"]),
-        context["log_eq_size"],
-        context["intr"],
-        given["event_bitmask[0]"],
+        number, buffer, size, context["intr"], given["event_bitmask[0]"]
     )
 
 
 @command("DESTROY_EQ")
 def destroy_eq(device: "Device", given: View, out: View) -> None:
     del out
-    device.event_queues.pop(given["eq_number"], None)
+    end(device, "event queue", device.event_queues, given["eq_number"])
+
+
+def end(device: "Device", kind: str, objects: dict[int, Any], number: int) -> None:
+    """Ends an object, which holds no addresses any more."""
+    if not objects.pop(number, None):
+        raise Refused(C.CMD_STAT_BAD_RES_ERR)
+    device.held.pop((kind, number), None)
 
 
 # ---- memory of queues ---------------------------------------------------------------------------
@@ -172,40 +175,32 @@ def doorbell_of(device: "Device", context: View, umem: int) -> int:
 @command("CREATE_UCTX")
 def create_uctx(device: "Device", given: View, out: View) -> None:
     del given
-    number = out["uid"] = next(device.numbers) & 0xFFFF
-    device.others.add(("UCTX", number))
-
-
-@command("DESTROY_UCTX")
-def destroy_uctx(device: "Device", given: View, out: View) -> None:
-    del out
-    device.others.discard(("UCTX", given["uid"]))
+    out["uid"] = next(device.numbers) & 0xFFFF
 
 
 @command("CREATE_UMEM")
 def create_umem(device: "Device", given: View, out: View) -> None:
-    """Registers memory of a user for queues. The memory is watched as that of a key is."""
+    """Registers memory of a user for queues. The command does not say where the memory ends in its
+    last page."""
     umem = given.part("umem", "umem")
     number = out["umem_id"] = next(device.numbers)
     pages = pages_at(given, byte_of("create_umem_in", "umem") + byte_of("umem", "mtt"))
-    shift = umem["log_page_size"] + 12
-    device.memories[number] = Buffer(device.memory, pages, shift, umem["page_offset"])
-    watched = keys.Key(
-        number,
-        mode=C.MKC_ACCESS_MODE_MTT,
-        length=len(pages) << shift,
-        page_shift=shift,
-        pages=[page | C.EN_RD | C.EN_WR for page in pages],
-    )
-    device.user_memories[number] = watched
-    device.filled(watched)
+    memory = Buffer(device.memory, pages, umem["log_page_size"] + 12, umem["page_offset"])
+    device.memories[number] = memory
+    length = (len(pages) << memory.shift) - memory.offset
+    device.hold("memory of a user", number, memory.spans(length))
 
 
 @command("DESTROY_UMEM")
 def destroy_umem(device: "Device", given: View, out: View) -> None:
+    """Ends a registration of memory, unless a queue lies in the memory."""
     del out
-    device.memories.pop(given["umem_id"], None)
-    device.user_memories.pop(given["umem_id"], None)
+    memory = device.memories.get(given["umem_id"])
+    kinds = (device.queue_pairs, device.completion_queues, device.shared_queues)
+    queues = (queue for kind in kinds for queue in kind.values())
+    if memory and any(queue.buffer.pages is memory.pages for queue in queues):
+        raise Refused(C.CMD_STAT_BAD_RES_STATE_ERR)
+    end(device, "memory of a user", device.memories, given["umem_id"])
 
 
 # ---- memory keys -------------------------------------------------------------------------------
@@ -270,9 +265,21 @@ def create_cq(device: "Device", given: View, out: View) -> None:
     context = given.part("cq_context", "cqc")
     number = out["cqn"] = next(device.numbers)
     doorbell = doorbell_of(device, context, unnamed(context, "reserved_at_20", 0, 32))
-    device.completion_queues[number] = CompletionQueue(
+    queue = CompletionQueue(
         number, *buffer_of_cq(device, given), context["c_eqn_or_apu_element"], doorbell
     )
+    device.completion_queues[number] = queue
+    hold_cq(device, queue)
+
+
+def hold_cq(device: "Device", queue: CompletionQueue) -> None:
+    spans = queue.buffer.spans(queue.entry << queue.log_size)
+    device.hold("completion queue", queue.number, [*spans, record(queue.doorbell)])
+
+
+def record(doorbell: int) -> tuple[int, int]:
+    """Returns the place of a doorbell record, which has two words."""
+    return doorbell, doorbell + 8
 
 
 @command("MODIFY_CQ")
@@ -283,6 +290,7 @@ def modify_cq(device: "Device", given: View, out: View) -> None:
         raise Refused(C.CMD_STAT_BAD_RES_ERR)
     if given["op_mod"] == RESIZE:
         cq.resize(*buffer_of_cq(device, given))
+        hold_cq(device, cq)
 
 
 # The modifier of MODIFY_CQ for a new size.
@@ -292,8 +300,7 @@ RESIZE = 1
 @command("DESTROY_CQ")
 def destroy_cq(device: "Device", given: View, out: View) -> None:
     del out
-    if not device.completion_queues.pop(given["cqn"], None):
-        raise Refused(C.CMD_STAT_BAD_RES_ERR)
+    end(device, "completion queue", device.completion_queues, given["cqn"])
 
 
 @command("QUERY_CQ")
@@ -317,7 +324,7 @@ def create_rmp(device: "Device", given: View, out: View) -> None:
         shift = wq["log_wq_pg_sz"] + 12
         pages = pages_at(given, byte_of("create_rmp_in", "ctx.wq") + byte_of("wq", "pas"))
         buffer = Buffer(device.memory, pages, shift, wq["page_offset"] << (shift - 6))
-    device.shared_queues[number] = SharedQueue(
+    queue = SharedQueue(
         buffer,
         wq["log_wq_sz"],
         1 << wq["log_wq_stride"],
@@ -325,13 +332,14 @@ def create_rmp(device: "Device", given: View, out: View) -> None:
         number=number,
         domain=wq["pd"],
     )
+    add_shared(device, queue)
 
 
 @command("CREATE_XRC_SRQ")
 def create_xrc_srq(device: "Device", given: View, out: View) -> None:
     context = given.part("xrc_srq_context_entry", "xrc_srqc")
     number = out["xrc_srqn"] = next(device.numbers)
-    device.shared_queues[number] = SharedQueue(
+    queue = SharedQueue(
         buffer_of(device, given, context["log_page_size"] + 12, context["page_offset"]),
         context["log_xrc_srq_size"],
         16 << context["log_rq_stride"],
@@ -341,6 +349,13 @@ def create_xrc_srq(device: "Device", given: View, out: View) -> None:
         completions=context["cqn"],
         user_index=context["user_index"],
     )
+    add_shared(device, queue)
+
+
+def add_shared(device: "Device", queue: SharedQueue) -> None:
+    device.shared_queues[queue.number] = queue
+    spans = queue.buffer.spans(queue.stride << queue.log_size)
+    device.hold("shared receive queue", queue.number, [*spans, record(queue.doorbell)])
 
 
 @command("MODIFY_RMP")
@@ -370,13 +385,13 @@ def arm_rq(device: "Device", given: View, out: View) -> None:
 @command("DESTROY_RMP")
 def destroy_rmp(device: "Device", given: View, out: View) -> None:
     del out
-    device.shared_queues.pop(given["rmpn"], None)
+    end(device, "shared receive queue", device.shared_queues, given["rmpn"])
 
 
 @command("DESTROY_XRC_SRQ")
 def destroy_xrc_srq(device: "Device", given: View, out: View) -> None:
     del out
-    device.shared_queues.pop(given["xrc_srqn"], None)
+    end(device, "shared receive queue", device.shared_queues, given["xrc_srqn"])
 
 
 # ---- queue pairs ---------------------------------------------------------------------------------
@@ -398,13 +413,16 @@ def create_qp(device: "Device", given: View, out: View) -> None:
         # The send queue follows the receive queue.
         behind = stride << context["log_rq_size"]
     device.queue_pairs[number] = QueuePair(number, context, buffer, behind, receives, doorbell)
+    sends = 0 if context["no_sq"] else BLOCK << context["log_sq_size"]
+    if behind + sends:
+        spans = buffer.spans(behind + sends)
+        device.hold("queue pair", number, [*spans, record(doorbell)])
 
 
 @command("DESTROY_QP")
 def destroy_qp(device: "Device", given: View, out: View) -> None:
     del out
-    if not device.queue_pairs.pop(given["qpn"], None):
-        raise Refused(C.CMD_STAT_BAD_RES_ERR)
+    end(device, "queue pair", device.queue_pairs, given["qpn"])
 
 
 @command("QUERY_QP")
@@ -424,26 +442,20 @@ def queue_pair(device: "Device", given: View) -> QueuePair:
     return qp
 
 
-# Fields of the context that a transition of a queue pair's state takes from the command.
-TAKEN = {
-    "RST2INIT_QP": "rre rwe rae atomic_mode pm_state q_key",
-    "INIT2INIT_QP": "rre rwe rae atomic_mode q_key",
-    "INIT2RTR_QP": "remote_qpn mtu min_rnr_nak next_rcv_psn log_rra_max rre rwe rae atomic_mode",
-    "RTR2RTS_QP": "retry_count rnr_retry next_send_psn log_sra_max",
-    "RTS2RTS_QP": "rre rwe rae atomic_mode min_rnr_nak q_key",
-    "SQERR2RTS_QP": "",
-    "SQD_RTS_QP": "",
+# Transitions of a queue pair: the state that follows, and the fields of the context that the
+# command brings.
+TRANSITIONS = {
+    "RST2INIT_QP": ("INIT", "rre rwe rae atomic_mode pm_state q_key"),
+    "INIT2INIT_QP": ("INIT", "rre rwe rae atomic_mode q_key"),
+    "INIT2RTR_QP": (
+        "RTR",
+        "remote_qpn mtu min_rnr_nak next_rcv_psn log_rra_max rre rwe rae atomic_mode",
+    ),
+    "RTR2RTS_QP": ("RTS", "retry_count rnr_retry next_send_psn log_sra_max"),
+    "RTS2RTS_QP": ("RTS", "rre rwe rae atomic_mode min_rnr_nak q_key"),
+    "SQERR2RTS_QP": ("RTS", ""),
 }
-ADDRESS = ["rlid", "grh", "mlid", "ack_timeout", "pkey_index", "src_addr_index", "hop_limit"]
-STATES = {
-    "RST2INIT_QP": "INIT",
-    "INIT2INIT_QP": "INIT",
-    "INIT2RTR_QP": "RTR",
-    "RTR2RTS_QP": "RTS",
-    "RTS2RTS_QP": "RTS",
-    "SQERR2RTS_QP": "RTS",
-    "SQD_RTS_QP": "RTS",
-}
+PATH = ("rlid", "grh", "mlid", "ack_timeout", "pkey_index", "src_addr_index", "hop_limit")
 
 
 def transition(name: str) -> Handler:
@@ -452,22 +464,23 @@ def transition(name: str) -> Handler:
     def handler(device: "Device", given: View, out: View) -> None:
         del out
         qp, told = queue_pair(device, given), given.part("qpc", "qpc")
-        for field in TAKEN[name].split():
+        state, fields = TRANSITIONS[name]
+        for field in fields.split():
             qp.context[field] = told[field]
-        for field in ADDRESS if name in ("INIT2RTR_QP", "RTR2RTS_QP") else []:
+        for field in PATH if name in ("INIT2RTR_QP", "RTR2RTS_QP") else []:
             path = f"primary_address_path.{field}"
             qp.context[path] = told[path] or qp.context[path]
         if name == "RST2INIT_QP":
             # The command may choose the protection domain and other queues again.
             for field in ("pd", "cqn_snd", "cqn_rcv", "srqn_rmpn_xrqn"):
                 qp.context[field] = told[field] or qp.context[field]
-        qp.state = getattr(C, f"QP_STATE_{STATES[name]}")
+        qp.state = getattr(C, f"QP_STATE_{state}")
         requests.progress(device, qp)
 
     return handler
 
 
-for transition_name in STATES:
+for transition_name in TRANSITIONS:
     HANDLERS[transition_name] = transition(transition_name)
 
 
@@ -484,5 +497,6 @@ def to_reset(device: "Device", given: View, out: View) -> None:
     del out
     qp = queue_pair(device, View("rst2init_qp_in", given.data))
     qp.state, qp.sent, qp.deadline = C.QP_STATE_RST, 0, None
+    device.waiting.discard(qp.number)
     if qp.receives:
         qp.receives.taken = 0

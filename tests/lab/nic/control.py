@@ -7,6 +7,7 @@ answer is a line."""
 import selectors
 import socket
 
+from device import Device
 from layout import C, constants
 from wire import Wire
 from witness import Witness
@@ -38,12 +39,11 @@ def answer(wire: Wire, words: list[str]) -> str:
     if word == "violations":
         return violations(device.witness)
     if word == "count":
-        return str(device.counts[rest[0]] or device.witness.counts[rest[0]])
-    if word == "live":
-        return str(device.live(rest[0]))
+        return str(figure(device, rest[0]))
     if word == "clear":
         device.witness.violations.clear()
-        device.end_faults()
+        for each in device.witness.devices:
+            each.end_faults()
     elif word == "fail_umr":
         device.failing_umr = int(rest[0])
     elif word == "lose_umr":
@@ -57,12 +57,22 @@ def answer(wire: Wire, words: list[str]) -> str:
     elif word == "come_back":
         device.firmware.come_back()
     elif word == "odp":
-        device.odp = rest[0] == "on"
+        device.odp = {"on": True, "off": False}[rest[0]]
     elif word == "delay":
         device.delay = float(rest[0]) / 1000
     else:
         raise ValueError(f"the device knows no question {word!r}")
     return "done"
+
+
+# Figures of the devices and of the witness that a test may ask for.
+FIGURES = ("umr", "refused", "commands", "entries", "gpu_accesses")
+
+
+def figure(device: Device, name: str) -> int:
+    if name not in FIGURES:
+        raise ValueError(f"there is no figure {name!r}")
+    return device.counts[name] + device.witness.counts[name]
 
 
 def violations(witness: Witness) -> str:

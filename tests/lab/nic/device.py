@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The device as its driver sees it: registers, doorbells, interrupts and events."""
 
+import functools
 import itertools
 import os
 import sys
 import traceback
 from collections import Counter
+from collections.abc import Callable, Iterator
 
+import commands
 import pci
 import requests
 from firmware import Firmware
-from keys import RESERVED, Key, Keys
+from keys import Key, Keys
 from layout import C, View, new
 from memory import Memory, Unreachable
 from queues import Buffer, CompletionQueue, EventQueue, QueuePair, SharedQueue
 from wire import Wire
-from witness import Witness
+from witness import Held, Spans, Witness
 
 import completions
 
@@ -39,7 +42,8 @@ class Device:
         self.keys = Keys()
         self.counts: Counter[str] = Counter()
         self.end_faults()
-        self.reset()
+        self.config = pci.space()
+        self.forget()
         witness.devices.append(self)
         wire.connect(self)
 
@@ -48,7 +52,7 @@ class Device:
         # Paging on demand, without which newer drivers take no dma-buf. A driver asks for this
         # ability when it takes the device.
         self.odp = True
-        # Seconds that each request takes: a slow link.
+        # Seconds that each request takes. All devices wait meanwhile.
         self.delay = 0.0
         # The number of the next requests of type UMR that fail; and whether such requests wait for
         # ever.
@@ -57,7 +61,12 @@ class Device:
 
     def plugged(self) -> None:
         """Begins a new life, in a guest that starts."""
+        if self is self.witness.devices[0]:
+            self.witness.pinned.clear()
         self.memory.clear()
+        for descriptor in self.interrupts.values():
+            os.close(descriptor)
+        self.interrupts.clear()
         self.firmware.come_back()
         self.reset()
 
@@ -66,6 +75,9 @@ class Device:
         self.firmware.alive = False
 
     def reset(self) -> None:
+        """Resets the function. A driver that uses the device must have ended its objects."""
+        if self.firmware.alive:
+            commands.report_left(self)
         self.config = pci.space()
         self.firmware.reset()
         self.forget()
@@ -75,16 +87,16 @@ class Device:
         self.keys.clear()
         self.numbers = itertools.count(0x40)
         self.uars = itertools.count(FIRST_UAR)
+        # The number of a queue of events has eight bits.
+        self.event_numbers = itertools.count(1)
         self.event_queues: dict[int, EventQueue] = {}
         self.completion_queues: dict[int, CompletionQueue] = {}
         self.queue_pairs: dict[int, QueuePair] = {}
         self.shared_queues: dict[int, SharedQueue] = {}
-        # Memory of users for queues (DevX), by number; as a queue's memory, and as a key would have
-        # it.
+        # Memory of users for queues (DevX), by number.
         self.memories: dict[int, Buffer] = {}
-        self.user_memories: dict[int, Key] = {}
-        # Objects without a behaviour of their own, by kind and number.
-        self.others: set[tuple[str, int]] = set()
+        # Addresses that queues and such memory hold, by the kind of object and its number.
+        self.held: dict[tuple[str, int], Held] = {}
         self.waiting: set[int] = set()
 
     # ---- configuration space ----------------------------------------------------------
@@ -108,11 +120,15 @@ class Device:
         return self.firmware.read(offset, length)
 
     def write(self, offset: int, data: bytes) -> None:
+        if offset < FIRST_UAR * UAR:
+            self.guarded(lambda: self.firmware.write(offset, data))
+        elif self.firmware.alive:
+            self.guarded(lambda: self.doorbell(offset % UAR, data))
+
+    def guarded(self, act: Callable[[], None]) -> None:
+        """Calls ACT. A failure is recorded, because the test must fail, and not the guest."""
         try:
-            if offset < FIRST_UAR * UAR:
-                self.firmware.write(offset, data)
-            elif self.firmware.alive:
-                self.doorbell(offset % UAR, data)
+            act()
         except Unreachable as at:
             self.witness.violation("queue_unmapped", f"a queue of the driver at {at}")
         except Exception as error:
@@ -141,8 +157,7 @@ class Device:
                 requests.progress(self, qp)
 
     def unmapped(self, start: int, length: int) -> None:
-        if self.firmware.alive:
-            self.witness.unmapped(self.keys, start, length)
+        self.witness.unmapped(self, start, length)
 
     def waits(self) -> bool:
         """Tells whether something must be tried again without a doorbell."""
@@ -153,14 +168,12 @@ class Device:
         """Continues requests that wait, and ends receive requests of queue pairs in error."""
         if not self.firmware.alive:
             return
-        for number in list(self.waiting):
-            if qp := self.queue_pairs.get(number):
-                requests.progress(self, qp)
-            else:
-                self.waiting.discard(number)
         for qp in list(self.queue_pairs.values()):
+            if qp.number in self.waiting:
+                self.guarded(functools.partial(requests.progress, self, qp))
             if qp.state == C.QP_STATE_ERR:
-                completions.flush_receives(self, qp)
+                self.guarded(functools.partial(completions.flush_receives, self, qp))
+        self.waiting &= self.queue_pairs.keys()
 
     # ---- memory --------------------------------------------------------------------------------
 
@@ -168,28 +181,33 @@ class Device:
         """Reads memory through a key. Raises Denied or Unreachable."""
         data = b""
         for key, bus, piece in self.keys.translate(number, address, length, right, domain):
-            self.witness.access(key, bus, piece, self.memory)
+            self.witness.access(key.held.name, bus, piece, self.memory)
             data += self.memory.read(bus, piece)
         return data
 
     def write_key(self, number: int, address: int, data: bytes, right: str, domain: int) -> None:
         done = 0
         for key, bus, piece in self.keys.translate(number, address, len(data), right, domain):
-            self.witness.access(key, bus, piece, self.memory)
+            self.witness.access(key.held.name, bus, piece, self.memory)
             self.memory.write(bus, data[done : done + piece])
             done += piece
-
-    def live(self, kind: str) -> int:
-        """Returns the number of the driver's objects of a kind."""
-        kinds = {"keys": sum(1 for key in self.keys.live() if key.index != RESERVED)}
-        kinds["queue_pairs"] = len(self.queue_pairs)
-        return kinds[kind]
 
     def log(self, text: str) -> None:
         print(f"{self.lid}: {text}", file=sys.stderr, flush=True)
 
     def filled(self, key: Key) -> None:
         self.witness.filled(key, self.memory)
+
+    def hold(self, kind: str, number: int, spans: Spans) -> None:
+        """Records the addresses that an object other than a key holds."""
+        held = self.held.setdefault((kind, number), Held(f"{kind} {number:#x}"))
+        self.witness.holds(held, spans, self.memory)
+
+    def holders(self) -> Iterator[Held]:
+        """Yields all that holds addresses, unless the firmware has died."""
+        if self.firmware.alive:
+            yield from (key.held for key in self.keys.live())
+            yield from self.held.values()
 
     # ---- completions and events -----------------------------------------------------------------
 
@@ -209,7 +227,7 @@ class Device:
         if cq.is_full():
             self.event(C.EVENT_TYPE_CQ_ERROR, {"data.cq_err.cqn": number})
             return
-        cq.put(completion)
+        self.guarded(lambda: cq.put(completion))
         cq.solicited = cq.solicited or solicited
         if cq.armed and (solicited or not cq.solicited_only):
             self.completion_event(cq)
@@ -236,6 +254,6 @@ class Device:
             self.put_event(queue, event)
 
     def put_event(self, queue: EventQueue, event: View) -> None:
-        queue.put(event)
+        self.guarded(lambda: queue.put(event))
         if descriptor := self.interrupts.get(queue.vector):
             os.eventfd_write(descriptor, 1)

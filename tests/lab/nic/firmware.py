@@ -31,6 +31,7 @@ class Firmware:
         self.alive = True
         self.syndrome = 0
         self.beats = 0
+        self.reset()
 
     def end_faults(self) -> None:
         # Commands of an opcode that fail, and that are never answered; each with a number of times.

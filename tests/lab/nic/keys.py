@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from layout import C, View, byte_of, size
+from witness import Held
 
 # Rights of a key, by the names of the key's fields: local read and write, remote read and write,
 # and atomic operations.
@@ -51,9 +52,9 @@ class Key:
     remote_invalidation: bool = False
     pages: list[int] = field(default_factory=list)
     parts: list[Indirect] = field(default_factory=list)
-    # Bus addresses that the key reaches, and frames of GPU memory behind them (witness.py).
-    spans: list[tuple[int, int]] = field(default_factory=list)
-    frames: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.held = Held(f"key {self.index:#x}")
 
     def is_indirect(self) -> bool:
         return self.mode in (C.MKC_ACCESS_MODE_KLMS, C.MKC_ACCESS_MODE_KSM)
@@ -135,6 +136,8 @@ class Keys:
         """Yields the keys, bus addresses and lengths of the memory behind a range of a key, for a
         request that needs RIGHT."""
         key = self.find(number, domain)
+        if key.index == RESERVED and right not in ("lr", "lw"):
+            raise Denied(f"key {number:#x} is only for the driver's own memory")
         if right not in key.rights:
             raise Denied(f"key {number:#x} does not have the right {right}")
         if address < key.start or address + length > key.start + key.length:

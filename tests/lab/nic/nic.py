@@ -69,6 +69,7 @@ def serve(selector: selectors.BaseSelector, wire: Wire) -> None:
                     key.data.serve()
                 except (Gone, ConnectionError):
                     selector.unregister(key.data.socket)
+                    key.data.socket.close()
                     key.data.device.unplugged()
             else:
                 key.data(selector, key.fileobj, wire)

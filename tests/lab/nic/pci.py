@@ -17,7 +17,6 @@ VECTORS = 16
 TABLE, PENDING = 0x4000, 0x5000
 
 COMMAND = 0x04
-BARS = range(0x10, 0x28)
 EXPRESS, MSIX = 0x40, 0x80
 
 # The lab's simulated GPU driver writes here which frames it has pinned (witness.py).

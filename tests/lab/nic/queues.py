@@ -23,6 +23,16 @@ class Buffer:
         page, inside = divmod(position + self.offset, 1 << self.shift)
         return self.pages[page] + inside
 
+    def spans(self, length: int) -> list[tuple[int, int]]:
+        """Returns the bus addresses of the first LENGTH bytes, from a first address to an end."""
+        found, position = [], 0
+        while position < length:
+            room = (1 << self.shift) - (position + self.offset) % (1 << self.shift)
+            start = self.address(position)
+            found.append((start, start + min(room, length - position)))
+            position += room
+        return found
+
     def read(self, position: int, length: int) -> bytes:
         data = b""
         while length:
@@ -156,10 +166,9 @@ class QueuePair:
     state: int = C.QP_STATE_RST
     # Send requests that were executed, and blocks of 64 bytes that they took.
     sent: int = 0
-    # The time in seconds at which a request that cannot be delivered fails, and the retries that
-    # are left; None if there is no such request.
+    # The time in seconds at which a request that cannot be delivered fails; None if there is no
+    # such request.
     deadline: float | None = None
-    retries: int = 0
     # The place after the last block of a request that is executed at this moment.
     following: int = field(default=0, repr=False)
 

@@ -30,7 +30,7 @@ class Message:
     # For datagrams: the sender's queue pair and address.
     source: int = 0
     source_lid: int = 0
-    key: int = 0
+    has_header: bool = False
     solicited: bool = False
 
 
@@ -74,7 +74,7 @@ def receive(
     cqe = completion(qp, kinds[message.kind], 0, number)
     cqe["byte_cnt"] = len(message.data) if length is None else length
     cqe["immediate"] = message.immediate
-    cqe["flags_rqpn"] = bool(message.key) << 28 | message.source
+    cqe["flags_rqpn"] = message.has_header << 28 | message.source
     cqe["slid"] = message.source_lid
     completions = qp.context["cqn_rcv"]
     if found:
@@ -104,6 +104,8 @@ def invalidate(device: "Device", qp: QueuePair, number: int) -> None:
         key = device.keys.find(number, qp.context["pd"])
     except Denied as why:
         raise Error("REMOTE_ACCESS_ERR", why) from why
+    if not key.remote_invalidation:
+        raise Error("REMOTE_ACCESS_ERR", f"key {number:#x} cannot be ended by the other side")
     key.free = True
     device.filled(key)
 

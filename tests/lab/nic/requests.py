@@ -23,8 +23,8 @@ from completions import Error, Wait, completion, fail, failed
 if TYPE_CHECKING:
     from device import Device
 
-CONTROL, ADDRESS = size("mlx5_wqe_ctrl_seg"), size("mlx5_wqe_raddr_seg")
-ATOMIC = size("mlx5_wqe_atomic_seg")
+CONTROL, REMOTE = size("mlx5_wqe_ctrl_seg"), size("mlx5_wqe_raddr_seg")
+OPERANDS = size("mlx5_wqe_atomic_seg")
 XRC, AV, BASE_AV = size("mlx5_wqe_xrc_seg"), size("mlx5_av"), size("mlx5_base_av")
 
 # The header of a datagram, for which each receive request has room at the beginning.
@@ -72,7 +72,8 @@ def progress(device: "Device", qp: QueuePair) -> None:
 def too_late(device: "Device", qp: QueuePair, wait: Wait) -> bool:
     """Tells whether a request has waited too long. Otherwise the request is tried again later."""
     now = time.monotonic()
-    if not wait.failure:
+    shift = qp.context["primary_address_path.ack_timeout"]
+    if not wait.failure or (wait.failure == "TRANSPORT_RETRY_EXC_ERR" and not shift):
         patience = float("inf")
     elif wait.failure == "RNR_RETRY_EXC_ERR":
         device.counts["rnr_nak_retry_err"] += 1
@@ -80,7 +81,6 @@ def too_late(device: "Device", qp: QueuePair, wait: Wait) -> bool:
     else:
         device.counts["local_ack_timeout_err"] += 1
         # The time of InfiniBand is 4.096 microseconds times a power of two.
-        shift = qp.context["primary_address_path.ack_timeout"]
         patience = min(PATIENCE, 4.096e-6 * 2**shift * (qp.context["retry_count"] + 1))
     if qp.deadline is None:
         qp.deadline = now + patience
@@ -184,14 +184,14 @@ def transport(device: "Device", qp: QueuePair, opcode: int, request: bytes) -> N
     message = Message(opcode, b"", control["imm"], solicited=bool(control["fm_ce_se"] & 2))
     if opcode in [getattr(C, name) for name in SENDS]:
         message.data = gathered(device, qp, request, at)
-        sent(device, peer_device, message.data)
         receive(peer_device, peer, message, shared)
+        sent(device, peer_device, message.data)
         return
     address = View("mlx5_wqe_raddr_seg", request, at)
     # With XRC, memory belongs to the protection domain of the receiver's queue.
     domain = shared.domain if shared else peer.context["pd"]
     remote = Remote(peer_device, peer, domain, address["rkey"], address["raddr"])
-    at += ADDRESS
+    at += REMOTE
     if opcode in [getattr(C, name) for name in WRITES]:
         data = gathered(device, qp, request, at)
         if opcode == C.OPCODE_RDMA_WRITE_IMM and not has_room(peer_device, peer, shared):
@@ -210,7 +210,7 @@ def transport(device: "Device", qp: QueuePair, opcode: int, request: bytes) -> N
         operands = View("mlx5_wqe_atomic_seg", request, at)
         old = remote.atomic(opcode, operands["swap_add"], operands["compare"])
         peer_device.counts["rx_atomic_requests"] += 1
-        scattered(device, qp, request, at + ATOMIC, old)
+        scattered(device, qp, request, at + OPERANDS, old)
     else:
         raise Error("LOCAL_QP_OP_ERR", f"the lab does not know the opcode {opcode:#x}")
 
@@ -255,6 +255,8 @@ class Remote:
 
     def read(self, length: int, right: str, field: str) -> bytes:
         self.allow(field)
+        if not length:
+            return b""
         try:
             return self.device.read_key(self.key, self.address, length, right, self.domain)
         except (Denied, Unreachable) as why:
@@ -303,7 +305,7 @@ def datagram(device: "Device", qp: QueuePair, opcode: int, request: bytes) -> No
     message = Message(opcode, data, control["imm"], qp.number, device.lid)
     message.solicited = bool(control["fm_ce_se"] & 2)
     header = grh(device, peer_device, len(data)) if extended and av["grh_gid_fl"] >> 30 & 1 else b""
-    message.key = len(header)
+    message.has_header = bool(header)
     message.data = header.ljust(GRH, b"\0") + data
     try:
         receive(peer_device, peer, message, None)

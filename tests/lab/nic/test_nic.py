@@ -266,6 +266,29 @@ def test_refused_by_the_other_side() -> None:
     assert qp.state == C.QP_STATE_ERR
 
 
+def test_key_that_the_other_side_may_not_end() -> None:
+    bed = Bed()
+    cq = bed.cq()
+    qp = bed.qp(cq)
+    key = bed.key(0, 4096, bed.pages())
+    bed.ring(qp, C.RCV_DBR, 1)
+    bed.post(qp, request(C.OPCODE_SEND_INVAL, imm=key))
+    error = View("mlx5_err_cqe", bed.last(cq).data)
+    assert error["syndrome"] == C.CQE_SYNDROME_REMOTE_ACCESS_ERR
+    assert reach(bed, key, 0, 1)
+
+
+def test_message_to_a_queue_that_is_not_mapped() -> None:
+    """The device goes on, also when a request is tried again later."""
+    bed = Bed()
+    qp = bed.qp(bed.cq())
+    qp.context["rnr_retry"] = 7
+    bed.post(qp, request(C.OPCODE_SEND, data(bed.key(0, 8, bed.pages()), 0, 8)))
+    qp.doorbell += 1 << 40
+    bed.device.tick()
+    assert bed.violations == {"queue_unmapped"}
+
+
 # ---- the witness ----------------------------------------------------------------------
 
 
@@ -306,6 +329,52 @@ def test_witness_of_two_pins_and_of_revocation() -> None:
     assert not bed.violations
 
 
+def test_witness_of_more_keys_than_pins() -> None:
+    """Another pin does not excuse a key whose own pin has ended."""
+    bed = Bed()
+    for _ in range(2):
+        pin(bed, 1, 1, True)
+        bed.key(0, FRAME, [GPU + FRAME], shift=16)
+    pin(bed, 1, 1, False)
+    assert bed.violations == {"unpinned"}
+
+
+def test_witness_of_queues() -> None:
+    """A queue and its doorbell record hold addresses until the queue ends."""
+    bed = Bed()
+    pin(bed, 1, 2, True)
+    pages = struct.pack(">Q", GPU + FRAME)
+    fields = {"cq_context__log_cq_size": 2, "cq_context__dbr_addr": GPU + 2 * FRAME}
+    cq = bed.run("CREATE_CQ", pages, **fields)["cqn"]
+    assert not bed.violations
+    pin(bed, 2, 1, False)
+    assert bed.violations == {"unpinned"}
+    bed.device.witness.violations.clear()
+    bed.device.unmapped(GPU + FRAME, 4096)
+    assert bed.violations == {"unmapped"}
+    bed.device.witness.violations.clear()
+    bed.run("DESTROY_CQ", cqn=cq)
+    pin(bed, 1, 1, False)
+    assert not bed.violations
+
+
+def test_witness_of_memory_for_queues() -> None:
+    """Memory that a user has registered for queues stays as long as a queue lies there."""
+    bed = Bed()
+    pin(bed, 3, 1, True)
+    # A page of 128 KiB, in whose second half the memory begins.
+    page = struct.pack(">Q", GPU + 2 * FRAME)
+    fields = {"umem__log_page_size": 5, "umem__page_offset": FRAME, "umem__num_of_mtt": 1}
+    umem = bed.run("CREATE_UMEM", page, **fields)["umem_id"]
+    assert not bed.violations
+    qp = bed.qp(bed.cq())
+    qp.buffer = bed.device.memories[umem]
+    with pytest.raises(Refused):
+        bed.run("DESTROY_UMEM", umem_id=umem)
+    pin(bed, 3, 1, False)
+    assert bed.violations == {"unpinned"}
+
+
 def test_witness_of_an_iommu() -> None:
     """A mapping of a part of the GPU's memory is one of an IOMMU, and ends before the pin."""
     bed = Bed()
@@ -334,6 +403,15 @@ def test_witness_of_mappings() -> None:
 
 
 # ---- the firmware ----------------------------------------------------------------------
+
+
+def test_many_event_queues() -> None:
+    """The number of a queue of events has eight bits, whatever was made before."""
+    bed = Bed()
+    for _ in range(300):
+        bed.run("ALLOC_PD")
+    numbers = [bed.run("CREATE_EQ", struct.pack(">Q", page))["eq_number"] for page in bed.pages(3)]
+    assert list(bed.device.event_queues) == numbers
 
 
 def test_firmware_that_dies() -> None:

@@ -26,6 +26,9 @@ REGION_READ, REGION_WRITE, RESET = 9, 10, 13
 BAR0, CONFIG, REGIONS = 0, 7, 9
 INTX, MSIX, INTERRUPTS = 0, 2, 5
 
+# The flag of DMA_UNMAP for all ranges.
+UNMAP_ALL = 2
+
 # A message of QEMU may have this many descriptors.
 MAX_DESCRIPTORS = 16
 
@@ -122,7 +125,9 @@ class Connection:
         return b""
 
     def dma_unmap(self, body: bytes) -> bytes:
-        _, _, address, length = struct.unpack_from("<IIQQ", body)
+        _, flags, address, length = struct.unpack_from("<IIQQ", body)
+        if flags & UNMAP_ALL:
+            address, length = 0, 1 << 64
         self.device.memory.unmap(address, length)
         self.device.unmapped(address, length)
         return body[:24]

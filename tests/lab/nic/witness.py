@@ -1,30 +1,44 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Watches the devices of a guest: each address that a device holds, and each access.
 
-A device may hold an address of GPU memory only while the driver of the GPU has the memory pinned,
-and an address of any memory only while the memory is mapped for the device. Otherwise the witness
-records a violation, with the moment at which the rule was broken. A key that was revoked holds no
-address any more, and neither does a device whose firmware has died.
+A device holds addresses in memory keys, in queues, and in memory that users have registered for
+queues. A device may hold an address of GPU memory only while the driver of the GPU has the memory
+pinned, and an address of any memory only while the memory is mapped for the device. Otherwise the
+witness records a violation, with the moment at which the rule was broken. A key that was revoked
+holds no address any more, and neither does a device whose firmware has died.
 
 The simulated driver of the GPU tells which frames it has pinned, by writing a word of 32 bits to
 the device's configuration space. The word contains the first frame, the number of frames, and a bit
-for the end of the pin."""
+for the end of the pin. Each registration has a pin of its own, so a frame may have no more holders
+than pins."""
 
-import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keys import Key, Keys
 from layout import C
 from memory import File, Memory, Unreachable
 
 if TYPE_CHECKING:
     from device import Device
+    from keys import Key
 
 FRAME = 1 << 16
 UNPIN = 1 << 31
+
+Spans = list[tuple[int, int]]
+
+
+@dataclass
+class Held:
+    """Bus addresses that a device holds in an object, from a first address to an end; and the
+    frames of GPU memory behind them."""
+
+    name: str
+    spans: Spans = field(default_factory=list)
+    frames: set[int] = field(default_factory=set)
 
 
 class Witness:
@@ -51,52 +65,51 @@ class Witness:
             self.pinned.update(frames)
             return
         self.pinned.subtract(frames)
-        gone = {frame for frame in frames if self.pinned[frame] <= 0}
+        holders: Counter[int] = Counter()
         for device in self.devices:
-            for key in device.keys.live() if device.firmware.alive else ():
-                if held := gone & key.frames:
-                    frame = min(held)
-                    self.violation(
-                        "unpinned", f"key {key.index:#x} still reaches frame {frame}, unpinned"
-                    )
-            if held := gone & self.mapped_frames(device.memory):
-                self.violation("unpinned_mapped", f"frame {min(held)} is mapped, and unpinned")
+            for held in device.holders():
+                for frame in held.frames.intersection(frames):
+                    holders[frame] += 1
+                    if holders[frame] > self.pinned[frame]:
+                        text = f"{held.name} still reaches frame {frame}, unpinned"
+                        self.violation("unpinned", text)
+                        break
+            gone = {frame for frame in frames if self.pinned[frame] <= 0}
+            if mapped := gone & self.mapped_frames(device.memory):
+                self.violation("unpinned_mapped", f"frame {min(mapped)} is mapped, and unpinned")
 
-    def unmapped(self, keys: Keys, start: int, length: int) -> None:
+    def unmapped(self, device: "Device", start: int, length: int) -> None:
         """Handles the end of a mapping for a device."""
-        for key in keys.live():
-            if reaches(key.spans, start, length):
-                self.violation(
-                    "unmapped", f"key {key.index:#x} still reaches {start:#x}, mapped no longer"
-                )
+        for held in device.holders():
+            if any(begin < start + length and start < end for begin, end in held.spans):
+                text = f"{held.name} still reaches {start:#x}, mapped no longer"
+                self.violation("unmapped", text)
 
-    def filled(self, key: Key, memory: Memory) -> None:
+    def filled(self, key: "Key", memory: Memory) -> None:
         """Handles a change of a key's table."""
-        if key.free:
-            key.spans, key.frames = [], set()
-            return
-        key.spans = list(spans_of(key))
-        key.frames = set()
-        self.counts["entries"] += sum(1 for page in key.pages if page & (C.EN_RD | C.EN_WR))
-        for start, end in key.spans:
-            try:
-                key.frames.update(self.frames(memory.pieces(start, end - start), memory))
-            except Unreachable as at:
-                self.violation(
-                    "entry_unmapped", f"key {key.index:#x} got {at}, which is not mapped"
-                )
-        if unpinned := [frame for frame in key.frames if self.pinned[frame] <= 0]:
-            frame = min(unpinned)
-            self.violation("entry_unpinned", f"key {key.index:#x} got frame {frame}, not pinned")
+        if not key.held.spans and not key.free:
+            self.counts["entries"] += sum(1 for page in key.pages if page & (C.EN_RD | C.EN_WR))
+        self.holds(key.held, [] if key.free else list(spans_of(key)), memory)
 
-    def access(self, key: Key, address: int, length: int, memory: Memory) -> None:
+    def holds(self, held: Held, spans: Spans, memory: Memory) -> None:
+        """Handles new addresses in an object."""
+        held.spans, held.frames = spans, set()
+        for start, end in spans:
+            try:
+                held.frames.update(self.frames(memory.pieces(start, end - start), memory))
+            except Unreachable as at:
+                self.violation("entry_unmapped", f"{held.name} got {at}, which is not mapped")
+        if unpinned := [frame for frame in held.frames if self.pinned[frame] <= 0]:
+            text = f"{held.name} got frame {min(unpinned)}, not pinned"
+            self.violation("entry_unpinned", text)
+
+    def access(self, name: str, address: int, length: int, memory: Memory) -> None:
         """Handles an access by a request."""
         for frame in self.frames(memory.pieces(address, length), memory):
             self.counts["gpu_accesses"] += 1
             if self.pinned[frame] <= 0:
-                self.violation(
-                    "access_unpinned", f"key {key.index:#x} was used for frame {frame}, not pinned"
-                )
+                text = f"{name} was used for frame {frame}, not pinned"
+                self.violation("access_unpinned", text)
 
     # ---- places ------------------------------------------------------------------
 
@@ -123,9 +136,9 @@ def frames_of(offset: int, length: int) -> range:
     return range(offset // FRAME, (offset + length - 1) // FRAME + 1)
 
 
-def spans_of(key: Key) -> Iterator[tuple[int, int]]:
-    """Yields the bus addresses that requests can reach through the key's own pages, from a first
-    address to an end. Pages may reach farther than the key."""
+def spans_of(key: "Key") -> Iterator[tuple[int, int]]:
+    """Yields the bus addresses that requests can reach through the key's own pages. Pages may reach
+    farther than the key."""
     address, end = key.start, key.start + key.length
     begin = stop = 0
     while key.pages and address < end:
@@ -144,12 +157,3 @@ def spans_of(key: Key) -> Iterator[tuple[int, int]]:
         address += piece
     if stop > begin:
         yield begin, stop
-
-
-def reaches(spans: list[tuple[int, int]], start: int, length: int) -> bool:
-    """Tells whether one of the spans has an address in a range."""
-    if len(spans) > 16:
-        spans = sorted(spans)
-        first = max(0, bisect.bisect(spans, (start,)) - 1)
-        spans = spans[first : bisect.bisect(spans, (start + length,))]
-    return any(begin < start + length and start < end for begin, end in spans)

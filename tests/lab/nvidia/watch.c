@@ -22,9 +22,14 @@ static struct pci_dev *sim_card;
 
 static void sim_watch_tell(u32 first, u32 frames, bool pinned)
 {
-	u32 word = first | FIELD_PREP(SIM_CARD_FRAMES, frames);
+	u32 some, word;
 
-	pci_write_config_dword(sim_card, SIM_CARD_PINS, pinned ? word : word | SIM_CARD_UNPIN);
+	for (; frames; first += some, frames -= some) {
+		some = min(frames, FIELD_MAX(SIM_CARD_FRAMES));
+		word = first | FIELD_PREP(SIM_CARD_FRAMES, some);
+		pci_write_config_dword(sim_card, SIM_CARD_PINS,
+				       pinned ? word : word | SIM_CARD_UNPIN);
+	}
 }
 
 /* Tells that @npages pages of an allocation, from @page on, are @pinned or not any more. */
