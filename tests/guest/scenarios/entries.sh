@@ -27,12 +27,12 @@ count_all() {
 }
 
 declare -A found
-for core in joins separate; do
-	[ "$core" = joins ] || echo "separate_entries 1" >"$CORE/switch"
+for way in joins separate; do
+	[ "$way" = joins ] || echo "separate_entries 1" >"$CORE/switch"
 	for module in nv_peer_mem nvidia-peermem; do
 		modprobe "$module"
-		found[$module-$core]=$(count_all)
-		say "$module, the core $core entries: ${found[$module-$core]}"
+		found[$module-$way]=$(count_all)
+		say "$module, the core $way entries: ${found[$module-$way]}"
 		rmmod "$module"
 	done
 done

@@ -76,7 +76,13 @@ impl Gpu {
     ///
     /// If `fixed` is `MAP_FIXED` and not 0, the caller must own the mapping at `addr`, which is
     /// replaced.
-    unsafe fn map(self, addr: u64, fixed: c_int, offset: u64, length: u64) -> io::Result<GpuMemory> {
+    unsafe fn map(
+        self,
+        addr: u64,
+        fixed: c_int,
+        offset: u64,
+        length: u64,
+    ) -> io::Result<GpuMemory> {
         let size = length.max(1).checked_next_multiple_of(GPU_PAGE);
         let size = size.ok_or(io::ErrorKind::OutOfMemory)?;
         let (flags, fd) = (libc::MAP_SHARED | fixed, self.file.as_raw_fd());
