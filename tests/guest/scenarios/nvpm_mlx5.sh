@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: what nvpm says of two cards on which the kernel's own mlx5_core runs: links and distances, a slow card, a card whose firmware refuses a request, and a card whose firmware dies
+# Shows: nvpm on the kernel's own mlx5_core: links, a slow card, firmware that refuses a request, and that dies
 # Nics: 2
 use_seed
 load_all

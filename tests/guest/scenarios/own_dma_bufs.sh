@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: programs that ask the kernel's own driver of a card for dma-bufs themselves, and a card that takes none because it cannot page on demand
+# Shows: programs that ask the kernel's own mlx5_ib for dma-bufs themselves, and a card that takes none
 # Nics: 2
 . /lab/cuda.sh
 . /lab/dmabuf.sh

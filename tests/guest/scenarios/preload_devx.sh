@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: memory for the queues and keys of a card, registered by mlx5's own command (mlx5dv_devx_umem_reg) on the kernel's own driver and RDMA core, through the preloaded library
+# Shows: GPU memory for the queues of a card (mlx5dv_devx_umem_reg), through the preloaded library
 . /lab/cuda.sh
 . /lab/dmabuf.sh
 load_gpu

@@ -33,7 +33,8 @@ nic fail_umr 1
 step_is "refused: the free returns" ok free 0
 expected=unpinned
 [ "$MACHINE" != iommu ] || expected='unmapped unpinned'
-equal "refused: the device still reaches the memory" "$expected" "$(nic violations | tr ';' '\n' | awk '{ print $1 }' | paste -sd' ')"
+kinds=$(nic violations | tr ';' '\n' | awk '{ print $1 }' | paste -sd' ')
+equal "refused: the device still reaches the memory" "$expected" "$kinds"
 nic clear
 expect_log "refused: the log of the driver says so" 'reg umr failed \(4\)'
 step_is "refused: the deregistration succeeds" ok dereg 0
