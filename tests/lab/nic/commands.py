@@ -33,16 +33,17 @@ HANDLERS: dict[str, Handler] = dict(capabilities.HANDLERS)
 SILENT = {
     "ENABLE_HCA", "DISABLE_HCA", "INIT_HCA", "SET_HCA_CAP", "SET_ISSI", "SET_DRIVER_VERSION",
     "QUERY_PAGES", "MANAGE_PAGES", "MODIFY_HCA_VPORT_CONTEXT", "MODIFY_NIC_VPORT_CONTEXT",
-    "PAGE_FAULT_RESUME", "ATTACH_TO_MCG", "DETACH_FROM_MCG", "QUERY_LAG",
+    "PAGE_FAULT_RESUME", "ATTACH_TO_MCG", "DETACH_FROM_MCG", "QUERY_LAG", "DEALLOC_PD",
+    "DEALLOC_XRCD", "DEALLOC_TRANSPORT_DOMAIN", "DEALLOC_Q_COUNTER", "DEALLOC_UAR", "DESTROY_UCTX",
 }  # fmt: skip
 
-# Objects that a driver makes and ends, and that have no behaviour here: the kind, and the field
-# with the number in the answer.
+# Commands that make an object without a behaviour, and the field of the answer with its number.
 PLAIN = {
-    "PD": "pd",
-    "XRCD": "xrcd",
-    "TRANSPORT_DOMAIN": "transport_domain",
-    "Q_COUNTER": "counter_set_id",
+    "ALLOC_PD": "pd",
+    "ALLOC_XRCD": "xrcd",
+    "ALLOC_TRANSPORT_DOMAIN": "transport_domain",
+    "ALLOC_Q_COUNTER": "counter_set_id",
+    "CREATE_UCTX": "uid",
 }
 
 
@@ -63,24 +64,14 @@ def command(name: str) -> Callable[[Handler], Handler]:
 
 def run(device: "Device", name: str, given: bytes, out: View) -> None:
     """Carries out the command NAME, and fills its output."""
-    device.counts[f"command_{name}"] += 1
     if name in SILENT:
         return
-    verb, _, kind = name.partition("_")
-    if kind in PLAIN and verb == "ALLOC":
-        plain(device, kind, out)
-    elif kind in PLAIN and verb == "DEALLOC":
-        return
+    if field := PLAIN.get(name):
+        out[field] = next(device.numbers)
     elif handler := HANDLERS.get(name):
         handler(device, View(f"{name.lower()}_in", given), out)
     else:
         raise Refused(C.CMD_STAT_BAD_OP_ERR)
-
-
-def plain(device: "Device", kind: str, out: View) -> None:
-    """Makes an object without a behaviour."""
-    number = next(device.numbers)
-    out[PLAIN[kind]] = number & 0xFF if kind == "Q_COUNTER" else number
 
 
 @command("TEARDOWN_HCA")
@@ -170,12 +161,6 @@ def doorbell_of(device: "Device", context: View, umem: int) -> int:
     """Returns the bus address of a queue's doorbell record, which may lie in a user's memory."""
     address = context["dbr_addr"]
     return in_memory(device, umem, address).address(0) if context["dbr_umem_valid"] else address
-
-
-@command("CREATE_UCTX")
-def create_uctx(device: "Device", given: View, out: View) -> None:
-    del given
-    out["uid"] = next(device.numbers) & 0xFFFF
 
 
 @command("CREATE_UMEM")

@@ -405,6 +405,14 @@ def test_witness_of_mappings() -> None:
 # ---- the firmware ----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", ["PD", "XRCD", "TRANSPORT_DOMAIN", "Q_COUNTER", "UAR", "UCTX"])
+def test_objects_without_a_behaviour(kind: str) -> None:
+    bed = Bed()
+    make, end = ("CREATE", "DESTROY") if kind == "UCTX" else ("ALLOC", "DEALLOC")
+    bed.run(f"{make}_{kind}")
+    bed.run(f"{end}_{kind}")
+
+
 def test_many_event_queues() -> None:
     """The number of a queue of events has eight bits, whatever was made before."""
     bed = Bed()
