@@ -77,4 +77,5 @@ def figure(device: Device, name: str) -> int:
 
 def violations(witness: Witness) -> str:
     """Returns the violations, or an empty line."""
+    witness.rest()
     return "; ".join(f"{kind} {count} {text}" for kind, (count, text) in witness.violations.items())

@@ -74,9 +74,6 @@ class Witness:
                         text = f"{held.name} still reaches frame {frame}, unpinned"
                         self.violation("unpinned", text)
                         break
-            gone = {frame for frame in frames if self.pinned[frame] <= 0}
-            if mapped := gone & self.mapped_frames(device.memory):
-                self.violation("unpinned_mapped", f"frame {min(mapped)} is mapped, and unpinned")
 
     def unmapped(self, device: "Device", start: int, length: int) -> None:
         """Handles the end of a mapping for a device."""
@@ -110,6 +107,14 @@ class Witness:
             if self.pinned[frame] <= 0:
                 text = f"{name} was used for frame {frame}, not pinned"
                 self.violation("access_unpinned", text)
+
+    def rest(self) -> None:
+        """Handles a question about violations, when no memory is being freed. The module may map
+        memory that is unpinned meanwhile, if no device gets the address and the mapping ends."""
+        for device in self.devices:
+            left = {frame for frame in self.mapped_frames(device.memory) if self.pinned[frame] <= 0}
+            if left:
+                self.violation("left_mapped", f"frame {min(left)} is mapped, and not pinned")
 
     # ---- places ------------------------------------------------------------------
 
