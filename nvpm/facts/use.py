@@ -2,7 +2,7 @@
 """Facts from the module's statistics: how much memory is registered now, which processes have
 registered memory, and how many registrations have failed."""
 
-import time
+from time import sleep
 from typing import Optional
 
 from ..read import pairs, regions
@@ -85,7 +85,7 @@ def stuck_facts(machine: Machine) -> Facts:
     waiting = [one for one in regions.judged(machine) if one.state == "revoking"]
     if not waiting:
         return
-    time.sleep(PATIENCE)
+    sleep(PATIENCE)
     still = regions.revoking(machine)
     names = regions.names_by_pci(machine)
     for one in waiting:

@@ -21,7 +21,7 @@ def warnings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str, second
     machine = Machine(player.environment["NVPM_SYSROOT"])
     machine.put(f"{STATISTICS}/reachable_regions", "2")
     machine.put(LIST, first)
-    monkeypatch.setattr("nvpm.facts.use.time.sleep", lambda _: machine.put(LIST, second))
+    monkeypatch.setattr("nvpm.facts.use.sleep", lambda _: machine.put(LIST, second))
     read = subject.Machine(player.environment["NVPM_SYSROOT"])
     output = called(read, player.environment, "status", "--json")[0]
     return output.count("does not end its use of 64 KiB")
