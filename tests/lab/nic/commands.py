@@ -3,7 +3,7 @@
 are in capabilities.py."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import capabilities
 import keys
@@ -25,6 +25,7 @@ import completions
 if TYPE_CHECKING:
     from device import Device
 
+T = TypeVar("T")
 Handler = Callable[["Device", View, View], None]
 
 HANDLERS: dict[str, Handler] = dict(capabilities.HANDLERS)
@@ -120,6 +121,13 @@ def destroy_eq(device: "Device", given: View, out: View) -> None:
     end(device, "event queue", device.event_queues, given["eq_number"])
 
 
+def found(objects: dict[int, T], number: int) -> T:
+    """Returns the object NUMBER. The command ends with an error if there is none."""
+    if not (object_ := objects.get(number)):
+        raise Refused(C.CMD_STAT_BAD_RES_ERR)
+    return object_
+
+
 def end(device: "Device", kind: str, objects: dict[int, Any], number: int) -> None:
     """Ends an object, which holds no addresses any more."""
     if not objects.pop(number, None):
@@ -145,8 +153,7 @@ def pages_at(given: View, begin: int) -> list[int]:
 
 def in_memory(device: "Device", number: int, offset: int) -> Buffer:
     """Returns the buffer that lies in the registered memory NUMBER of a user (DevX)."""
-    if not (memory := device.memories.get(number)):
-        raise Refused(C.CMD_STAT_BAD_RES_ERR)
+    memory = found(device.memories, number)
     return Buffer(device.memory, memory.pages, memory.shift, memory.offset + offset)
 
 
@@ -223,8 +230,7 @@ def destroy_mkey(device: "Device", given: View, out: View) -> None:
 
 @command("QUERY_MKEY")
 def query_mkey(device: "Device", given: View, out: View) -> None:
-    if not (key := device.keys.by_index.get(given["mkey_index"])):
-        raise Refused(C.CMD_STAT_BAD_RES_ERR)
+    key = found(device.keys.by_index, given["mkey_index"])
     context = out.part("memory_key_mkey_entry", "mkc")
     context.update(free=int(key.free), mkey_7_0=key.tag, pd=key.domain, start_addr=key.start)
     context["len"] = key.length
@@ -271,8 +277,7 @@ def record(doorbell: int) -> tuple[int, int]:
 def modify_cq(device: "Device", given: View, out: View) -> None:
     """Changes a completion queue. Only a new size has an effect here."""
     del out
-    if not (cq := device.completion_queues.get(given["cqn"])):
-        raise Refused(C.CMD_STAT_BAD_RES_ERR)
+    cq = found(device.completion_queues, given["cqn"])
     if given["op_mod"] == RESIZE:
         cq.resize(*buffer_of_cq(device, given))
         hold_cq(device, cq)
@@ -290,8 +295,7 @@ def destroy_cq(device: "Device", given: View, out: View) -> None:
 
 @command("QUERY_CQ")
 def query_cq(device: "Device", given: View, out: View) -> None:
-    if not (cq := device.completion_queues.get(given["cqn"])):
-        raise Refused(C.CMD_STAT_BAD_RES_ERR)
+    cq = found(device.completion_queues, given["cqn"])
     context = out.part("cq_context", "cqc")
     context.update(log_cq_size=cq.log_size, producer_counter=cq.produced)
 
@@ -354,16 +358,14 @@ def keep_shared_queue(device: "Device", given: View, out: View) -> None:
 @command("ARM_XRC_SRQ")
 def arm_xrc_srq(device: "Device", given: View, out: View) -> None:
     del out
-    if not (queue := device.shared_queues.get(given["xrc_srqn"])):
-        raise Refused(C.CMD_STAT_BAD_RES_ERR)
+    queue = found(device.shared_queues, given["xrc_srqn"])
     queue.limit = given["lwm"]
 
 
 @command("ARM_RQ")
 def arm_rq(device: "Device", given: View, out: View) -> None:
     del out
-    if not (queue := device.shared_queues.get(given["srq_number"])):
-        raise Refused(C.CMD_STAT_BAD_RES_ERR)
+    queue = found(device.shared_queues, given["srq_number"])
     queue.limit = given["lwm"]
 
 
@@ -422,9 +424,7 @@ def query_qp(device: "Device", given: View, out: View) -> None:
 
 
 def queue_pair(device: "Device", given: View) -> QueuePair:
-    if not (qp := device.queue_pairs.get(given["qpn"])):
-        raise Refused(C.CMD_STAT_BAD_RES_ERR)
-    return qp
+    return found(device.queue_pairs, given["qpn"])
 
 
 # Transitions of a queue pair: the state that follows, and the fields of the context that the

@@ -56,6 +56,11 @@ class Key:
     def __post_init__(self) -> None:
         self.held = Held(f"key {self.index:#x}")
 
+    @property
+    def number(self) -> int:
+        """The key as programs write it: the index, and the tag in the lowest byte."""
+        return self.index << 8 | self.tag
+
     def is_indirect(self) -> bool:
         return self.mode in (C.MKC_ACCESS_MODE_KLMS, C.MKC_ACCESS_MODE_KSM)
 
@@ -155,8 +160,8 @@ class Keys:
     def translate_parts(
         self, key: Key, offset: int, length: int, right: str, domain: int
     ) -> Iterator[tuple[Key, int, int]]:
-        """Does the same for a key of keys. The remote side needs rights of this key only; the keys
-        behind it need those of a local access."""
+        """Does the same for a key of keys. A remote access needs rights of this key only. The
+        keys of its parts need the rights of a local access."""
         local = "lr" if right in ("lr", "rr") else "lw"
         for part in key.parts:
             span = 1 << key.page_shift if key.mode == C.MKC_ACCESS_MODE_KSM else part.length
@@ -166,7 +171,7 @@ class Keys:
                 offset, length = span, length - now
             offset -= span
         if length:
-            raise Denied(f"key {key.index << 8 | key.tag:#x} of keys ends {length:#x} bytes early")
+            raise Denied(f"key {key.number:#x} of keys ends {length:#x} bytes early")
 
 
 def translate_pages(
@@ -180,7 +185,7 @@ def translate_pages(
         number, inside = key.page_of(address)
         entry = key.pages[number] if number < len(key.pages) else 0
         if not entry & needed:
-            raise Denied(f"key {key.index << 8 | key.tag:#x}: page {number} is not present")
+            raise Denied(f"key {key.number:#x}: page {number} is not present")
         piece = min(length, (1 << key.page_shift) - inside)
         bus = (entry & ~0xFFF) + inside
         if begin + done != bus and done:

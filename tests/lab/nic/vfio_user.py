@@ -2,9 +2,9 @@
 """The protocol vfio-user, by which QEMU uses a device in another process.
 
 QEMU connects to a socket, and sends messages with a header: accesses to the device's registers,
-memory that the device may reach, and descriptors by which the device raises interrupts. The numbers
-are those of the protocol's specification (docs/interop/vfio-user.rst of QEMU) and of
-linux/vfio.h."""
+memory that the device may reach, and descriptors by which the device raises interrupts.
+The protocol's specification (docs/interop/vfio-user.rst of QEMU) and linux/vfio.h give the
+numbers."""
 
 import array
 import json

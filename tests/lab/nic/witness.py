@@ -33,8 +33,8 @@ Spans = list[tuple[int, int]]
 
 @dataclass
 class Held:
-    """Bus addresses that a device holds in an object, from a first address to an end; and the
-    frames of GPU memory behind them."""
+    """The bus addresses that a device holds in an object, each span from a first address to an
+    end. `frames` names the GPU memory at these addresses."""
 
     name: str
     spans: Spans = field(default_factory=list)
