@@ -25,7 +25,7 @@ find_core() {
 		take_own_header "kernel $KVER"
 		found OFA_KERNEL "none needed: kernel $KVER has peer memory"
 	else
-		missing core "no RDMA core with peer memory for kernel $KVER$stale" \
+		missing core "no RDMA core with peer memory for kernel $KVER${CORE_ROOT:+ below $CORE_ROOT}$stale" \
 			"${other_first:-install MLNX_OFED or DOCA-OFED (package $core_packages) for it}, or give OFA_KERNEL=."
 		found OFA_KERNEL "none; using the module's own header"
 	fi
@@ -39,7 +39,7 @@ find_core() {
 read_installed_core() {
 	core='' told='' core_version='' without=''
 	for name in ib_core ib_uverbs; do
-		file=$(module_file "$name") || continue
+		file=$(module_file "$name" "$CORE_ROOT") || continue
 		unpack "$file" "$work/$name.ko"
 		exports "$work/$name.ko" "$file" >"$work/$name.exports"
 		grep -qx "$register" "$work/$name.exports" || continue
@@ -50,7 +50,7 @@ read_installed_core() {
 	if [ "$core" ]; then
 		told=$(cat "$work"/ib_*.exports | kind_of_exports)
 	else
-		without=$(module_file ib_core) || :
+		without=$(module_file ib_core "$CORE_ROOT") || :
 	fi
 }
 
@@ -141,7 +141,8 @@ take_given_tree() {
 find_core_tree() {
 	arch=$(uname -m)
 	set_aside='' stale='' other_first=''
-	for tree in "/usr/src/ofa_kernel/$arch/$KVER" "/usr/src/ofa_kernel/$KVER" /usr/src/ofa_kernel/default "$KDIR" "$KDIR/source"; do
+	trees=$CORE_ROOT/usr/src/ofa_kernel
+	for tree in "$trees/$arch/$KVER" "$trees/$KVER" "$trees/default" "$KDIR" "$KDIR/source"; do
 		[ -e "$tree/include/rdma/peer_mem.h" ] || continue
 		list=$tree
 		[ "$tree" != "$KDIR/source" ] || list=$KDIR
@@ -166,7 +167,7 @@ find_core_tree() {
 # Then also sets $of to that kernel. This is asked only if no core is installed, because otherwise
 # why_not has compared the versions of the symbol.
 is_stale() {
-	[ "$1" = /usr/src/ofa_kernel/default ] || return 1
+	[ "$1" = "$CORE_ROOT/usr/src/ofa_kernel/default" ] || return 1
 	of=$(readlink -f "$1")
 	of=${of##*/}
 	case $of in

@@ -50,7 +50,7 @@ red_hat() {
 # Debian names the driver's file after the flavour, and a line `install nvidia` in modprobe's
 # configuration chooses among several drivers.
 debian_drivers() {
-	modprobe -S "$KVER" --show-depends nvidia 2>/dev/null |
+	modprobe ${DRIVER_ROOT:+-d "$DRIVER_ROOT"} -S "$KVER" --show-depends nvidia 2>/dev/null |
 		sed -n 's|^install ||p; s|^insmod .*/\([^/]*\)\.ko.*|\1|p' | tr -c '[:alnum:]_-' '\n' | grep '^nvidia'
 }
 

@@ -37,7 +37,7 @@ choose_driver() {
 	# modprobe prints a module after the modules that it depends on, so the last match is the
 	# driver.
 	for name in nvidia $(debian_drivers); do
-		file=$(module_file "$name") || continue
+		file=$(module_file "$name" "$DRIVER_ROOT") || continue
 		[ -s "$file" ] || die "$file is empty, as after a full disk: install the NVIDIA driver again (package $driver_packages)."
 		[ "$(modinfo -F name "$file")" != nvidia ] || driver=$file
 	done
@@ -45,7 +45,7 @@ choose_driver() {
 	loaded=$(cat /sys/module/nvidia/srcversion 2>/dev/null) || loaded=
 	for name in $(drivers_there); do
 		# The name of the driver's module is nvidia, even if its file has another name.
-		file=$(module_file "$name") || continue
+		file=$(module_file "$name" "$DRIVER_ROOT") || continue
 		[ "$(modinfo -F name "$file")" = nvidia ] || continue
 		if [ "$loaded" ] && [ "$(modinfo -F srcversion "$file")" = "$loaded" ]; then
 			driver=$file
@@ -61,20 +61,20 @@ choose_driver() {
 # drivers_there: prints all installed modules whose names begin with nvidia. One of them may be the
 # driver.
 drivers_there() {
-	sed -n 's|^\([^:]*/\)\{0,1\}\(nvidia[^/:]*\)\.ko[^/:]*:.*|\2|p' "/lib/modules/$KVER/modules.dep" 2>/dev/null
+	sed -n 's|^\([^:]*/\)\{0,1\}\(nvidia[^/:]*\)\.ko[^/:]*:.*|\2|p' "$DRIVER_ROOT/lib/modules/$KVER/modules.dep" 2>/dev/null
 }
 
 find_driver_header() {
-	nv_include=
+	nv_include='' sources=$DRIVER_ROOT/usr/src
 	if [ -n "${NV_SRC:-}" ]; then
 		nv_include=$(first_with nv-p2p.h "$NV_SRC" "$NV_SRC/nvidia" "$NV_SRC/kernel-open/nvidia" "$NV_SRC/kernel/nvidia") ||
 			die "NV_SRC=$NV_SRC$driver_from has no nvidia/nv-p2p.h: give the source directory of the NVIDIA driver."
 	elif [ "$version" ]; then
-		nv_include=$(first_with nv-p2p.h /usr/src/nvidia*-"$version"/nvidia /usr/src/nvidia*-"$version"/kernel*/nvidia) || :
+		nv_include=$(first_with nv-p2p.h "$sources"/nvidia*-"$version"/nvidia "$sources"/nvidia*-"$version"/kernel*/nvidia) || :
 	else
 		# If no driver is installed, the newest source is taken.
 		# shellcheck disable=SC2046 # a list of directories without spaces
-		nv_include=$(first_with nv-p2p.h $(printf '%s\n' /usr/src/nvidia-*/nvidia | sort -rV)) || :
+		nv_include=$(first_with nv-p2p.h $(printf '%s\n' "$sources"/nvidia-*/nvidia | sort -rV)) || :
 	fi
 	if [ -z "$nv_include" ]; then
 		nv_include=$top/src/include/nvidia
@@ -107,7 +107,7 @@ find_driver_symbols() {
 	elif [ "$driver" ]; then
 		found nvidia.ko "$driver (version $version${proprietary:+, proprietary})"
 	else
-		missing driver "no NVIDIA driver for kernel $KVER" \
+		missing driver "no NVIDIA driver for kernel $KVER${DRIVER_ROOT:+ below $DRIVER_ROOT}" \
 			"install it (package $driver_packages), or give NV_SRC= with its Module.symvers."
 	fi
 }

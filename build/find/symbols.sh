@@ -24,16 +24,23 @@ esac
 # would find neither of them.
 check_depmod() {
 	modinfo --version >/dev/null 2>&1 || die "modinfo is missing: install it (package kmod)."
+	# Below another root, module_file also finds modules that are not listed.
+	[ -z "$CORE_ROOT" ] || [ -z "$DRIVER_ROOT" ] || return 0
 	[ ! -s "/lib/modules/$KVER/modules.dep.bin" ] || return 0
 	there=$(find "/lib/modules/$KVER/" \( -name 'ib_core.ko*' -o -name 'ib_uverbs.ko*' -o -name 'nvidia*.ko*' \) -print 2>/dev/null | head -n 1)
 	[ -z "$there" ] ||
 		die "depmod has not listed the modules of kernel $KVER, such as $there (no modules.dep.bin, or an empty one): run depmod $KVER as root."
 }
 
-# module_file NAME: prints the file that modprobe would load for KVER. Fails if there is no such
-# file, because the module is not installed, or is built into the kernel.
+# module_file NAME ROOT: prints the file that modprobe would load for KVER. Fails if there is no such
+# file, because the module is not installed, or is built into the kernel. ROOT is empty, or the
+# directory below which the module is installed; in a container's root, depmod may not have run.
 module_file() {
-	file=$(modinfo -k "$KVER" -F filename "$1" 2>/dev/null) || return 1
+	if [ -z "$2" ]; then
+		file=$(modinfo -k "$KVER" -F filename "$1" 2>/dev/null) || return 1
+	elif ! file=$(modinfo -b "$2" -k "$KVER" -F filename "$1" 2>/dev/null) || [ ! -e "$file" ]; then
+		file=$(find "$2/lib/modules/$KVER/" -name "$1.ko*" -print 2>/dev/null | head -n 1)
+	fi
 	[ -e "$file" ] && printf '%s\n' "$file"
 }
 

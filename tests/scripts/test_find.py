@@ -48,7 +48,10 @@ class Tree(System):
         for file in [self.top / "build/configure", *(self.top / "build/find").iterdir()]:
             text = file.read_text(encoding="utf-8")
             pattern = r"(?<![\w/.}$*])/(lib/modules|usr/src|usr/lib/rust|etc|sys|var/lib)/"
-            file.write_text(re.sub(pattern, rf"{root}/\1/", text), encoding="utf-8")
+            text = re.sub(pattern, rf"{root}/\1/", text)
+            # The default of these two settings is the root of the system.
+            text = re.sub(r'\$(CORE|DRIVER)_ROOT("?/)', rf"${{\1_ROOT:-{root}}}\2", text)
+            file.write_text(text, encoding="utf-8")
         # A release has the compiled Rust. The double of rust-assembly takes any file for current.
         self.put(f"tree/build/prebuilt/{ARCH}.S", "any\n")
         self.put("tree/build/rust-assembly", '[ -e "$3" ] || { echo ", is missing"; exit 1; }\n')
@@ -326,6 +329,78 @@ def test_depmod_has_not_run(tree: Tree, state: str) -> None:
     assert f": run depmod {K} as root." in tree.output
     tree.drop(f"lib/modules/{K}/updates")
     tree.says(f"no RDMA core with peer memory for kernel {K}")
+
+
+# ---- neighbours below other roots ----
+
+
+class Pod(Tree):
+    """A container without modules. The driver is that of a container of its own, which shows its
+    root directory below /driver, and the core is the node's, which is mounted below /node."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        (root / "node/usr").mkdir(parents=True)
+        (root / "driver/usr").mkdir(parents=True)
+        self.drop(f"lib/modules/{K}/modules.dep.bin", f"lib/modules/{K}/updates")
+        self.put(f"driver/lib/modules/{K}/kernel/drivers/video/nvidia.ko", OPEN)
+        self.put(f"node/lib/modules/{K}/updates/ib_core.ko", CORE)
+        self.roots = {"CORE_ROOT": f"{root}/node", "DRIVER_ROOT": f"{root}/driver/"}
+
+
+@pytest.fixture
+def pod(tmp_path: Path) -> Pod:
+    return Pod(tmp_path / "root")
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_roots(pod: Pod, listed: bool) -> None:
+    """depmod may not have run in a container."""
+    if listed:
+        pod.put(f"node/lib/modules/{K}/modules.dep.bin", "x")
+        pod.put(f"driver/lib/modules/{K}/modules.dep.bin", "x")
+    pod.put(
+        "driver/usr/src/nvidia-550.163.01/nvidia/nv-p2p.h",
+        "#define NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API x\n",
+    )
+    pod.put("node/usr/src/ofa_kernel/default/include/rdma/peer_mem.h", HEADERS["EX"])
+    pod.put("node/usr/src/ofa_kernel/default/Module.symvers", f"0x00000000\t{REGISTER}\tib_core\n")
+    said = pod.configure(**pod.roots)
+    assert said["NVPM_DRIVER"] == "open"
+    assert said["NVPM_INCLUDES"] == (
+        "/node/usr/src/ofa_kernel/default/include /driver/usr/src/nvidia-550.163.01/nvidia"
+    )
+    symbols = said["NVPM_SYMBOLS"].split()
+    assert [Path(file).name for file in symbols] == ["ib_core.symvers", "nvidia.symvers"]
+
+
+def test_a_core_below_a_root_as_a_tree_only(pod: Pod) -> None:
+    """The container of OFED shows its sources, and none of its modules. Its link `default` is
+    absolute, and leads nowhere here."""
+    trees = pod.root / "ofed/usr/src/ofa_kernel"
+    tree = f"ofed/usr/src/ofa_kernel/{ARCH}/{K}"
+    pod.put(f"{tree}/include/rdma/peer_mem.h", HEADERS["EX"])
+    pod.put(f"{tree}/Module.symvers", f"0x55555555\t{REGISTER}\tib_core\n")
+    (trees / "default").symlink_to(f"/usr/src/ofa_kernel/{ARCH}/{K}")
+    said = pod.configure(**{**pod.roots, "CORE_ROOT": f"{pod.root}/ofed"})
+    assert said["NVPM_INCLUDES"].split()[0] == f"/{tree}/include"
+    assert said["NVPM_SYMBOLS"].split()[0] == f"/{tree}/Module.symvers"
+
+
+def test_nothing_below_a_root(pod: Pod) -> None:
+    """The driver of this system must not be taken in place of the missing one."""
+    pod.module(K, "nvidia", CLOSED)
+    pod.module(K, "ib_core", CORE)
+    pod.drop("driver/lib")
+    pod.says(f"no NVIDIA driver for kernel {K} below /driver: ", **pod.roots)
+    pod.drop("node/lib")
+    pod.says(f"no RDMA core with peer memory for kernel {K} below /node: ", **pod.roots)
+
+
+@pytest.mark.parametrize("setting", ["CORE_ROOT", "DRIVER_ROOT"])
+def test_wrong_roots(pod: Pod, setting: str) -> None:
+    pod.says(f"{setting}=node is a relative path", **{**pod.roots, setting: "node"})
+    pod.says(f"{setting}=/none is no directory", **{**pod.roots, setting: f"{pod.root}/none"})
 
 
 # ---- the driver ----
