@@ -18,6 +18,9 @@
 #   KDIR=        its headers                      (/lib/modules/KVER/build)
 #   OFA_KERNEL=  RDMA core with peer memory       (ib_core of KVER, /usr/src/ofa_kernel/...)
 #   NV_SRC=      source of the NVIDIA driver      (/usr/src/nvidia-...)
+#   CORE_ROOT=   root below which the core is     (/)
+#   DRIVER_ROOT= root below which the driver is   (/)
+#   NVPM_NAME=   nv_peer_mem or nvidia_peermem: the module's name (docs/kubernetes.md)
 #   NVPM_RUST=   in-kernel or prebuilt: how Rust is compiled (docs/building.md)
 #   RUSTC=       Rust's compiler                  (rustc, rustc-1.99 ... rustc-1.78)
 #   BINDGEN=     for the kernel's own crates      (bindgen-0.65 ..., bindgen)
@@ -26,7 +29,7 @@
 # OFA_KERNEL= and NV_SRC= can stand in /etc/nv_peer_mem-build.conf, too: for dkms.
 
 override INSTALL_MOD_PATH := $(or $(INSTALL_MOD_PATH),$(DESTDIR))
-export KVER KDIR OFA_KERNEL NV_SRC NVPM_RUST RUSTC BINDGEN INSTALL_MOD_PATH
+export KVER KDIR OFA_KERNEL NV_SRC CORE_ROOT DRIVER_ROOT NVPM_NAME NVPM_RUST RUSTC BINDGEN INSTALL_MOD_PATH
 
 modules modules_install clippy:
 	@MAKE='$(MAKE)' sh build/make $@

@@ -3,14 +3,14 @@
 # Compiles the Rust against the kernel's own crate and the bindings that bindgen makes from the C
 # headers. The kernel's own rules for Rust do the rest.
 
-nv_peer_mem-y += src/main.o
+$(NVPM_NAME)-y += src/main.o
 
 # The module contains its KUnit tests if KUnit is built into the kernel, and the kernel is Linux 7
 # or later. Earlier Rust crates lack parts that the tests use. The version of the kernel is
 # compared, because the C files of build/has cannot test for a part of a crate. A wrong result harms
 # only these tests, and only developers' kernels run them.
 nvpm-kunit := $(if $(filter y,$(CONFIG_KUNIT)),$(call test-ge,$(VERSION),7))
-nv_peer_mem-$(nvpm-kunit) += src/kunit/helpers.o
+$(NVPM_NAME)-$(nvpm-kunit) += src/kunit/helpers.o
 ccflags-$(nvpm-kunit) += -DNVPM_KUNIT
 rustflags-$(nvpm-kunit) += --cfg nvpm_kunit
 

@@ -47,8 +47,7 @@ pub(crate) struct NvPeerMem {
 impl kernel::Module for NvPeerMem {
     fn init(_: &'static ThisModule) -> Result<Self> {
         // SAFETY: The module's initialisation calls this function, and may sleep.
-        if unsafe { abi::nvpm_peermem_loaded() } {
-            pr_err!("nvidia_peermem is loaded and serves the same memory: unload it (modprobe -r nvidia_peermem) and keep it from being loaded again (echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf)\n");
+        if unsafe { abi::nvpm_other_serves() } {
             return Err(EBUSY);
         }
         let persistent_first = parameters::persistent_api_support();

@@ -22,5 +22,5 @@ targets += build/has/answers.h
 clean-files += $(addprefix build/has/answers.,h log new kernel)
 
 # Files that include compat.h depend on answers.h.
-$(addprefix $(obj)/,$(filter src/c/%,$(nv_peer_mem-y))): $(obj)/build/has/answers.h
+$(addprefix $(obj)/,$(filter src/c/%,$($(NVPM_NAME)-y))): $(obj)/build/has/answers.h
 ccflags-y += -I$(abspath $(obj)/build/has)

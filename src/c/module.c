@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The module's metadata and parameters, functions that take and put references to the module, and
- * the rate limit of its warnings.
+ * The module's metadata and parameters, its check for another module that serves the same memory,
+ * functions that take and put references to the module, and the rate limit of its warnings.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+/* The module says its own name, also if its file is called nvidia_peermem.ko. */
+#define pr_fmt(fmt) "nv_peer_mem: " fmt
 
 #include <linux/kobject.h>
 #include <linux/module.h>
@@ -61,7 +62,24 @@ __MODULE_PARM_TYPE(persistent_api_support, "0 or 1");
 MODULE_PARM_DESC(persistent_api_support,
 		 "1: pin until deregistration where the driver can (default); 0: revoke registrations when GPU memory is freed");
 
-bool nvpm_peermem_loaded(void)
+/*
+ * Returns the name of a module if modules that serve GPU memory have this name, and otherwise NULL.
+ * This module has the first name or, if it was built with NVPM_NAME=nvidia_peermem, the second.
+ */
+static const char *nvpm_serving_name(const struct kobject *module)
+{
+	static const char *const names[] = { "nv_peer_mem", "nvidia_peermem" };
+	/* A module that is being loaded may not have a name yet. */
+	const char *name = kobject_name(module) ?: "";
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i]))
+			return names[i];
+	return NULL;
+}
+
+bool nvpm_other_serves(void)
 {
 	/*
 	 * The kernel does not export the set of all modules, but this module's own object has a
@@ -70,13 +88,17 @@ bool nvpm_peermem_loaded(void)
 	 */
 	struct kset *modules = THIS_MODULE->mkobj.kobj.kset;
 	struct kobject *module;
-	bool found = false;
+	const char *other = NULL;
 
 	spin_lock(&modules->list_lock);
 	list_for_each_entry(module, &modules->list, entry)
-		found |= !strcmp(kobject_name(module) ?: "", "nvidia_peermem");
+		if (module != &THIS_MODULE->mkobj.kobj)
+			other = nvpm_serving_name(module) ?: other;
 	spin_unlock(&modules->list_lock);
-	return found;
+	if (other)
+		pr_err("%s is loaded and serves the same memory: unload it (modprobe -r %s) and keep it from being loaded again (echo 'blacklist %s' >/etc/modprobe.d/nv_peer_mem-%s.conf)\n",
+		       other, other, other, other);
+	return other;
 }
 
 bool nvpm_try_module_get(void)
@@ -94,7 +116,7 @@ static DEFINE_RATELIMIT_STATE(nvpm_warnings, 5 * HZ, 10);
 bool nvpm_ratelimit(void)
 {
 	/* ___ratelimit() reports the number of suppressed messages under this name. */
-	return ___ratelimit(&nvpm_warnings, KBUILD_MODNAME);
+	return ___ratelimit(&nvpm_warnings, "nv_peer_mem");
 }
 
 #ifdef NVPM_KUNIT

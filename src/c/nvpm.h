@@ -37,8 +37,11 @@ struct nvpm_client {
 extern uint nvpm_peerdirect_support;
 extern uint nvpm_persistent_api_support;
 
-/* Tells whether NVIDIA's own client, nvidia_peermem, is loaded. */
-bool nvpm_peermem_loaded(void);
+/*
+ * Tells whether another module that serves GPU memory is loaded: NVIDIA's nvidia_peermem, or this
+ * module under its other name. If so, also prints an error that names the module.
+ */
+bool nvpm_other_serves(void);
 bool nvpm_try_module_get(void);
 void nvpm_module_put(void);
 /* Tells whether the rate limit of the module's warnings allows another warning. */

@@ -257,7 +257,7 @@ extern "C" {
     pub static mut nvpm_persistent_api_support: uint;
 }
 extern "C" {
-    pub fn nvpm_peermem_loaded() -> bool_;
+    pub fn nvpm_other_serves() -> bool_;
 }
 extern "C" {
     pub fn nvpm_try_module_get() -> bool_;

@@ -3,7 +3,8 @@
  * The C functions of the module's own `kernel` crate. They use no GPL-only symbol, because a module
  * for the proprietary driver must not use one.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+/* The module says its own name, also if its file is called nvidia_peermem.ko. */
+#define pr_fmt(fmt) "nv_peer_mem: " fmt
 
 #include <linux/bug.h>
 #include <linux/mm.h>

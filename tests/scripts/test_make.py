@@ -163,6 +163,42 @@ def test_install_and_uninstall(checkout: Checkout) -> None:
     assert checkout.calls() == []
 
 
+NVIDIAS = {"NVPM_NAME": "nvidia_peermem"}
+
+
+def test_the_name_of_nvidias_module(checkout: Checkout) -> None:
+    """Such a module is for images, because on this machine it would replace NVIDIA's own."""
+    assert checkout.build("modules", A) == 0
+    assert checkout.build("modules_install", A, INSTALL_MOD_PATH="/x", **NVIDIAS) == 1
+    assert "there is no nvidia_peermem.ko to install" in checkout.output
+    checkout.put("tree/nvidia_peermem.ko")
+    assert checkout.build("modules", A, **NVIDIAS) == 0
+    assert "NVPM_NAME=nvidia_peermem" in checkout.calls()[-1]
+    for place in ({}, {"INSTALL_MOD_PATH": "/"}):
+        for target in ("modules_install", "uninstall"):
+            assert checkout.build(target, A, **NVIDIAS, **place) == 1
+            assert "would take the place of NVIDIA's nvidia-peermem" in checkout.output
+    dest = checkout.root / "dest"
+    dest.mkdir()
+    place = {"INSTALL_MOD_PATH": str(dest)}
+    for target in ("marker", "marker_install"):
+        assert checkout.build(target, A, **NVIDIAS, **place) == 1
+        assert "there is no marker" in checkout.output
+    checkout.calls()
+    assert checkout.build("modules_install", A, **NVIDIAS, **place) == 0
+    assert "NVPM_NAME=nvidia_peermem" in checkout.calls()[0]
+    extra = f"dest/lib/modules/{A}/extra"
+    for name in ("nvidia_peermem.ko.xz", "nv_peer_mem.ko", "nv_peer_mem_callback.ko"):
+        checkout.put(f"{extra}/{name}")
+    assert checkout.build("uninstall", A, **NVIDIAS, **place) == 0
+    assert [file.name for file in (checkout.root / extra).iterdir()] == ["nv_peer_mem.ko"]
+
+
+def test_another_name(checkout: Checkout) -> None:
+    assert checkout.build("modules", A, NVPM_NAME="nvidia-peermem") == 1
+    assert "the module is called nv_peer_mem or nvidia_peermem" in checkout.output
+
+
 def test_a_relative_place(checkout: Checkout) -> None:
     assert checkout.build("modules", A) == 0
     checkout.calls()

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Tests the module's parameters, version, warnings, and its check for nvidia_peermem. */
+/* Tests the module's parameters, version, warnings, and its check for other modules. */
+#include <stdio.h>
+
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"
@@ -71,21 +73,51 @@ static void load(const char *first, const char *second, const char *third)
 	}
 }
 
-TEST(nvidia_peermem_is_loaded)
+static void serves(const char *name)
 {
-	load("nvidia_peermem", "nv_peer_mem", "nvidia");
-	TRUE(nvpm_peermem_loaded());
-	load("nvidia", "nv_peer_mem", "nvidia_peermem");
-	TRUE(nvpm_peermem_loaded());
+	char expected[400];
+
+	last_line[0] = 0;
+	TRUE(nvpm_other_serves());
+	snprintf(expected, sizeof(expected),
+		 "<3>nv_peer_mem: %s is loaded and serves the same memory: unload it (modprobe -r %s) and keep it from being loaded again (echo 'blacklist %s' >/etc/modprobe.d/nv_peer_mem-%s.conf)\n",
+		 name, name, name, name);
+	SAME_TEXT(expected, last_line);
 	TRUE(!modules.list_lock.held);
 }
 
-TEST(nvidia_peermem_is_not_loaded)
+TEST(another_module_serves)
+{
+	load("nvidia_peermem", NULL, "nvidia");
+	serves("nvidia_peermem");
+	load("nvidia", NULL, "nvidia_peermem");
+	serves("nvidia_peermem");
+	load("nv_peer_mem", NULL, "nvidia");
+	serves("nv_peer_mem");
+}
+
+/* The module's own object, which the kernel adds before the module's code runs, does not count. */
+static void alone_as(const char *name)
 {
 	/* A module that is being loaded may not have a name yet. */
 	load("nvidia", NULL, "nvidia_peermem2");
-	TRUE(!nvpm_peermem_loaded());
+	this_module.mkobj.kobj.name = name;
+	list_add_tail(&this_module.mkobj.kobj.entry, &modules.list);
+	last_line[0] = 0;
+	TRUE(!nvpm_other_serves());
+	SAME_TEXT("", last_line);
 	TRUE(!modules.list_lock.held);
+	list_add_tail(&objects[0].entry, &modules.list);
+	objects[0].name = "nvidia_peermem";
+	serves("nvidia_peermem");
+	objects[0].name = "nv_peer_mem";
+	serves("nv_peer_mem");
+}
+
+TEST(no_other_module_serves)
+{
+	alone_as("nv_peer_mem");
+	alone_as("nvidia_peermem");
 }
 
 TEST(references)

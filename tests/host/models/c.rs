@@ -216,8 +216,8 @@ pub(crate) fn set_parameters(peerdirect: bool, persistent: bool) -> MutexGuard<'
 }
 
 #[no_mangle]
-extern "C" fn nvpm_peermem_loaded() -> bool {
-    world().faults.peermem.get()
+extern "C" fn nvpm_other_serves() -> bool {
+    world().faults.other_serves.get()
 }
 
 #[no_mangle]

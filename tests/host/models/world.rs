@@ -31,8 +31,8 @@ pub(crate) struct Faults {
     pub(crate) allocation: Countdown,
     /// Lets a step of loading the module fail. Allocations do not count as steps.
     pub(crate) step: Countdown,
-    /// nvidia_peermem is loaded.
-    pub(crate) peermem: Cell<bool>,
+    /// Another module that serves GPU memory is loaded.
+    pub(crate) other_serves: Cell<bool>,
     /// Lets a mapping for a device fail.
     pub(crate) mapping: Countdown,
     /// Lets a request for a revocable pin fail. The driver then reports a lack of memory.

@@ -37,9 +37,9 @@ fn with_two_clients() {
 }
 
 #[test]
-fn not_beside_nvidia_peermem() {
+fn not_beside_another() {
     explore(Any, || {
-        world().faults.peermem.set(true);
+        world().faults.other_serves.set(true);
         assert_eq!(Module::not_loaded(true), Some(-16));
     });
 }
