@@ -7,7 +7,7 @@ import re
 from typing import Dict, Optional
 
 from ..read import dma_buf, regions
-from ..read.machine import STATISTICS, Machine, once
+from ..read.machine import Machine, once, statistics
 from ..read.pci import nics
 from ..read.regions import size
 from .fact import Fact, Facts, bad, good, info, warn
@@ -142,7 +142,7 @@ def limit_of(machine: Machine, process: str, what: str) -> str:
 def holders(machine: Machine) -> Facts:
     """Judges whether the processes that have GPU memory registered are near a limit at which the
     kernel answers ENOMEM. The limits concern locked memory and the number of mappings."""
-    if machine.text(STATISTICS + "reachable_regions") in ("", "0"):
+    if machine.text(statistics(machine) + "reachable_regions") in ("", "0"):
         return
     try:
         found = regions.largest(machine)

@@ -9,8 +9,9 @@ from functools import partial
 from typing import Callable, Dict, Union
 
 from ..read.kernel_symbols import peer_memory_in
-from ..read.machine import CALLBACK, MODULE, SERVICE, Machine, modinfo
+from ..read.machine import CALLBACK, MODULE, SERVICE, Machine, modinfo, own_module
 from ..read.place import cloud, container, image_based
+from . import pod
 from .core_advice import get_core
 
 INSTALL_DRIVER = (
@@ -176,6 +177,8 @@ class Advice:
 
     def __getitem__(self, name: str) -> str:
         """Returns the text that replaces {NAME} in a template. Only this text is computed."""
+        if name in BY_INSTALLER and pod.keeps_module(self.machine):
+            return pod.LOG
         if name in BY_INSTALLER and image_based(self.machine):
             return self.filled(IN_IMAGE)
         if name in BY_INSTALLER and container(self.machine):
@@ -307,7 +310,7 @@ class Advice:
         """Returns why nvidia_peermem answers EINVAL, although no parameter is wrong."""
         if not peer_memory_in(self.machine):
             return self.filled(WITHOUT_CORE)
-        return EMPTY_PEERMEM if not self.machine.loaded(MODULE) else SERVED_ALREADY
+        return SERVED_ALREADY if own_module(self.machine) else EMPTY_PEERMEM
 
     def not_permitted(self) -> str:
         """Returns the reason for which root cannot load any module."""
@@ -320,8 +323,10 @@ class Advice:
 
 
 def service(machine: Machine, action: str) -> str:
-    """Returns the command that starts or restarts the service. A module that `make install` has
-    installed has no service."""
+    """Returns the command that starts or restarts the service, or how to do the same with a pod. A
+    module that `make install` has installed has no service."""
+    if pod.keeps_module(machine):
+        return pod.RESTART
     if machine.exists(SERVICE):
         return f"{SERVICE} {action}"
     return RELOAD if action == "restart" and machine.loaded(MODULE) else "modprobe nv_peer_mem"

@@ -7,8 +7,9 @@ from typing import Optional
 
 from ..read import ways
 from ..read.kernel_symbols import peer_memory_in
-from ..read.machine import PARAMETERS, PEERS, SERVICE, STATISTICS, Machine
+from ..read.machine import PEERS, SERVICE, Machine, parameters, statistics
 from ..read.pci import gpus, nics
+from . import pod
 from .advice import Advice, service
 from .core_advice import get_core, ofed
 from .fact import Fact, Facts, bad, good, info, warn
@@ -57,26 +58,34 @@ def peer_memory(machine: Machine) -> Fact:
 def built_for(machine: Machine) -> Optional[Fact]:
     """Compares two generations of the peer memory interface. The loaded module was built for one
     generation, and the installed MLNX_OFED has the other."""
-    core = machine.text(STATISTICS + "core_api")
+    core = machine.text(statistics(machine) + "core_api")
     if not core:
         return None
     if not ofed(machine):
         return info("RDMA core", "built for", core)
-    set_old = machine.text(PARAMETERS + "peerdirect_support") == "1"
+    set_old = machine.text(parameters(machine) + "peerdirect_support") == "1"
     for_old = core.startswith("MLNX_OFED 4.1") or set_old
     is_old = bool(re.search(r"[A-Za-z]-(4\.[1-9]|5\.0)-", ofed(machine)))
     if for_old == is_old:
         return good("RDMA core", "built for", core)
     if is_old:
         value = f"{core}: this older core skips the clients"
-        return bad("RDMA core", "built for", value, Advice(machine).filled(SET_OLD))
+        return bad("RDMA core", "built for", value, to_set(machine, "1", SET_OLD))
     value = f"{core}, but loaded for MLNX_OFED 4.1 to 5.0"
-    return warn("RDMA core", "built for", value, Advice(machine).filled(SET_NEW))
+    return warn("RDMA core", "built for", value, to_set(machine, "0", SET_NEW))
+
+
+def to_set(machine: Machine, setting: str, template: str) -> str:
+    """Returns how to give the parameter peerdirect_support this value. TEMPLATE is the advice for a
+    module that does not belong to a pod."""
+    if pod.keeps_module(machine):
+        return pod.PARAMETERS.format(setting=f"peerdirect_support={setting}")
+    return Advice(machine).filled(template)
 
 
 def client_facts(machine: Machine) -> Facts:
     peers = machine.exists(PEERS)
-    for line in machine.lines(STATISTICS + "clients"):
+    for line in machine.lines(statistics(machine) + "clients"):
         client, *mode = line.split() or [""]
         if not client:
             continue

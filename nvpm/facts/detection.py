@@ -6,9 +6,9 @@ from typing import Dict, Iterator, List, Optional
 
 from ..read import ways
 from ..read.conf import configured
-from ..read.machine import CONF, MODULE, SERVICE, Machine
+from ..read.machine import CONF, MODULE, PEERMEM, SERVICE, Machine, own_module
 from ..read.names import pair_names
-from ..read.ways import DMA_BUF, PEERMEM, Pair
+from ..read.ways import DMA_BUF, Pair
 from .consumers import (
     FAILS,
     MARKED,
@@ -127,7 +127,7 @@ def looks_for_marker(program: Program) -> bool:
 
 def marker(machine: Machine) -> Optional[Fact]:
     """Returns one fact that names all programs that miss the marker."""
-    if not machine.loaded(MODULE) or machine.exists(OTHER_NAME):
+    if own_module(machine) != MODULE or machine.exists(OTHER_NAME):
         return None
     blind = [program.name for program in PROGRAMS if misses_marker(machine, program)]
     if not blind:

@@ -7,10 +7,10 @@ from typing import Dict, Optional
 
 from ..read import ways
 from ..read.doubts import driver_keeps_memory
-from ..read.machine import Machine, modinfo, module_wanted, once, rust
+from ..read.machine import PEERMEM, Machine, loaded_version, modinfo, module_wanted, once, rust
 from ..read.modules_load import file_that_loads
 from ..read.pci import gpus
-from . import on_boot, peermem
+from . import on_boot, peermem, pod
 from .advice import INSTALL_DRIVER, UNLOAD_PEERMEM, Advice, service
 from .bad_versions import DEFECTS, numbers
 from .fact import Fact, Facts, bad, good, info, judged, warn
@@ -171,7 +171,10 @@ def static_bar1(machine: Machine) -> Optional[Fact]:
 
 def nvidia_peermem(machine: Machine) -> Fact:
     """Judges nvidia_peermem, NVIDIA's own module. Only one module can register GPU memory, so
-    nvidia_peermem may be in the way of nv_peer_mem."""
+    nvidia_peermem may be in the way of nv_peer_mem. The module of this name may also be nv_peer_mem
+    itself, or its marker."""
+    if pod.keeps_module(machine):
+        return under_this_name(machine)
     if machine.exists(ways.MARKER):
         value = "a name only, for programs that look for it: it belongs to nv_peer_mem"
         return good("driver", "nvidia_peermem", value)
@@ -186,6 +189,15 @@ def nvidia_peermem(machine: Machine) -> Fact:
         value = f"not loaded now, but {file} loads it on boot"
         return warn("driver", "nvidia_peermem", value, ONLY_ONE)
     return good("driver", "nvidia_peermem", "not loaded, so it does not compete")
+
+
+def under_this_name(machine: Machine) -> Fact:
+    """Returns the fact if nv_peer_mem itself is loaded under the name nvidia_peermem."""
+    value = f"nv_peer_mem {loaded_version(machine, PEERMEM)} under this name, and not NVIDIA's"
+    file = file_that_loads(machine, PEERMEM)
+    if file and peermem.on_disk(machine):
+        return warn("driver", PEERMEM, f"{value}; {file} loads NVIDIA's on boot", ONLY_ONE)
+    return good("driver", PEERMEM, f"{value} module")
 
 
 def unrivalled(machine: Machine) -> Fact:
@@ -215,6 +227,8 @@ def in_use(machine: Machine) -> Optional[Fact]:
         value = f"{value}; {HOLDS_BAR1}"
     how = "systemctl stop" if machine.glob(*UNITS) else "end"
     stop = f"{how} {service}, " if service else ""
+    if pod.keeps_module(machine):
+        stop += pod.STOP
     advice = BEFORE_UNLOAD.format(stop=stop, modules=" ".join(modules)).replace("  ", " ")
     return info("driver", "in use by", value, advice)
 

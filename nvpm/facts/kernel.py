@@ -4,7 +4,7 @@
 import re
 import zlib
 
-from ..read.machine import MODULE, Machine
+from ..read.machine import Machine, own_module
 from .fact import Facts, bad, info
 from .module import installed_version, of_absence
 
@@ -28,7 +28,7 @@ WITHOUT_CRATES = "not in this kernel (CONFIG_RUST): the module is built without 
 def facts(machine: Machine) -> Facts:
     """Yields facts about a kernel that accepts no modules, or for which the module cannot be built.
     Yields nothing if the module is loaded, or if this machine can do without the module."""
-    if machine.loaded(MODULE) or of_absence(machine)[0] is info:
+    if own_module(machine) or of_absence(machine)[0] is info:
         return
     if machine.text("/proc/sys/kernel/modules_disabled") == "1":
         yield bad("machine", "modules", MODULES_OFF, WHO_DISABLES)

@@ -12,18 +12,20 @@ from ..read.machine import (
     CALLBACK,
     CONF,
     MODULE,
-    PARAMETERS,
     SERVICE,
-    STATISTICS,
     Machine,
-    modinfo,
+    loaded_version,
     module_wanted,
+    own_file,
+    own_module,
+    parameters,
     rust,
+    statistics,
 )
 from ..read.modules_load import file_that_loads
 from ..read.pci import gpus, nics
 from ..read.peers import none_asks
-from . import peermem
+from . import peermem, pod
 from .advice import Advice, service
 from .fact import Fact, Facts, bad, good, info, warn
 
@@ -55,6 +57,13 @@ LOAD_ON_BOOT = (
     "echo nv_peer_mem >/etc/modules-load.d/nv_peer_mem.conf, or install the package with the "
     "service: docs/installing.md."
 )
+POD_HAS_FILE = (
+    "not on this system: the pod that has loaded the module has its file, and loads it again after "
+    "a boot"
+)
+POD_LOADS = f"loaded by the pod of {pod.DAEMON_SET}"
+NOT_BOTH = "only one of the two can be loaded"
+NOT_BY_SERVICE = f"Write ONBOOT=no into {CONF}."
 SET_ONBOOT = "Write ONBOOT=yes into it, or ONBOOT=no if that is meant."
 
 # Reasons for which a machine can do without the module.
@@ -77,7 +86,7 @@ def facts(machine: Machine) -> Facts:
     yield callback(machine)
     if rust(machine) in COMPILED:
         yield info("module", "rust", COMPILED[rust(machine)])
-    for file in machine.glob(PARAMETERS + "*"):
+    for file in machine.glob(parameters(machine) + "*"):
         if machine.readable(file):
             yield info("module", os.path.basename(file), machine.text(file))
     if module_wanted(machine):
@@ -85,22 +94,20 @@ def facts(machine: Machine) -> Facts:
         yield on_boot(machine)
 
 
-def loaded_version(machine: Machine, module: str) -> str:
-    return machine.text(f"/sys/module/{module}/version") or "unknown"
-
-
 def installed_version(machine: Machine) -> str:
-    return modinfo(machine).get("version", "")
+    return own_file(machine).get("version", "")
 
 
 def state(machine: Machine) -> Fact:
-    on_disk = installed_version(machine)
-    if machine.loaded(MODULE):
-        version = loaded_version(machine, MODULE)
-        if not machine.exists(STATISTICS):
+    on_disk, name = installed_version(machine), own_module(machine)
+    if name:
+        version = loaded_version(machine, name)
+        if name != MODULE:
+            version = f"{version}, under the name {name}"
+        if not machine.exists(statistics(machine)):
             value = f"loaded, version {version}, and not the one that belongs to this service"
             return warn("module", "state", value, Advice(machine).filled(OTHER_PACKAGE))
-        if on_disk not in ("", version):
+        if on_disk not in ("", loaded_version(machine, name)):
             value = f"loaded, version {version}; version {on_disk} is installed"
             return warn("module", "state", value, service(machine, "restart"))
         return good("module", "state", f"loaded, version {version}")
@@ -145,7 +152,9 @@ def of_absence(machine: Machine) -> Tuple[Callable[..., Fact], str]:
 def installed(machine: Machine) -> Optional[Fact]:
     """Returns a fact about the installed module, because the fact `state` is only about the loaded
     module."""
-    loaded, on_disk, kernel = machine.loaded(MODULE), installed_version(machine), machine.kernel
+    loaded, on_disk, kernel = own_module(machine), installed_version(machine), machine.kernel
+    if pod.keeps_module(machine) and not on_disk:
+        return info("module", "installed", POD_HAS_FILE)
     if loaded and not on_disk:
         value = f"not for kernel {kernel}: it will be gone after a reboot"
         return bad("module", "installed", value, Advice(machine)["install"])
@@ -160,7 +169,7 @@ def callback(machine: Machine) -> Optional[Fact]:
     if not machine.loaded(CALLBACK):
         return None
     name = f"{CALLBACK}, version {loaded_version(machine, CALLBACK)}"
-    if machine.loaded(MODULE):
+    if own_module(machine):
         return good("module", "callback module", f"{name}: {CALLBACK_STAYS}")
     return good("module", "callback module", f"{name}, {CALLBACK_LEFT}")
 
@@ -174,6 +183,8 @@ def unclear(machine: Machine) -> Optional[Fact]:
 
 
 def on_boot(machine: Machine) -> Fact:
+    if pod.keeps_module(machine):
+        return beside_pod(machine)
     if not machine.exists(SERVICE):
         file = file_that_loads(machine, MODULE)
         if file:
@@ -191,6 +202,19 @@ def on_boot(machine: Machine) -> Fact:
         return good("module", "on boot", "loaded")
     value = "not loaded: the service is not enabled"
     return warn("module", "on boot", value, to_enable(machine))
+
+
+def beside_pod(machine: Machine) -> Fact:
+    """Judges what a boot loads on a node whose module belongs to a pod. The node's own service
+    would load a second one, and the kernel refuses whichever comes later."""
+    file = file_that_loads(machine, MODULE)
+    if file:
+        value = f"{POD_LOADS}, and {file} loads {MODULE}: {NOT_BOTH}"
+        return warn("module", "on boot", value, f"Remove {MODULE} from {file}.")
+    if machine.glob(*ENABLED) and configured(machine, "ONBOOT") == "yes":
+        value = f"{POD_LOADS}, and the service loads {MODULE}: {NOT_BOTH}"
+        return warn("module", "on boot", value, NOT_BY_SERVICE)
+    return good("module", "on boot", POD_LOADS)
 
 
 def to_enable(machine: Machine) -> str:

@@ -10,7 +10,7 @@ from .fact import Facts, info
 BOTH_MISSING = "yes, with another RDMA core: this one has no peer memory, and there is no dma-buf"
 USELESS = "no: this RDMA core cannot use it; programs that use dma-buf work without it"
 EITHER = "this or nvidia_peermem, which is loaded and serves the same programs"
-NO_OTHER_WAY = "yes: there is no dma-buf, so no other way but nvidia_peermem"
+NO_OTHER_WAY = "yes: there is no dma-buf, so no other way but NVIDIA's nvidia_peermem"
 FOR_SOME = (
     "for programs that register with ibv_reg_mr; "
     "those that use dma-buf (ibv_reg_dmabuf_mr) work without it"

@@ -9,9 +9,9 @@ from typing import Dict, List, NamedTuple, Tuple
 from ..read import ways
 from ..read.dma_buf import answers, exported
 from ..read.kernel_symbols import peer_memory_in
-from ..read.machine import MODULE, Machine, once
+from ..read.machine import MODULE, PEERMEM, Machine, once
 from ..read.pci import nics
-from ..read.ways import DMA_BUF, PEERMEM, Pair
+from ..read.ways import DMA_BUF, Pair
 from .consumers import (
     EFA,
     EITHER_LOADED,

@@ -6,7 +6,7 @@ from typing import Dict
 
 from ..read import ways
 from ..read.kernel_symbols import peer_memory_in
-from ..read.machine import Machine, modinfo, module_wanted, once
+from ..read.machine import DESCRIPTION, Machine, modinfo, module_wanted, once
 from ..read.pci import gpus, nics
 from ..read.peers import none_asks
 from ..read.place import container
@@ -24,9 +24,12 @@ LOAD = (
 
 @once
 def on_disk(machine: Machine) -> Dict[str, str]:
-    """Returns the fields of the installed nvidia_peermem; none if this kernel has no such module.
-    Debian's files have another name, which the list of all modules has."""
+    """Returns the fields of NVIDIA's installed nvidia_peermem; none if this kernel has no such
+    module. The description shows whether a file of this name is nv_peer_mem. Debian's files have
+    another name, which the list of all modules has."""
     fields = modinfo(machine, NAME)
+    if fields.get("description") == DESCRIPTION:
+        return {}
     if fields:
         return fields
     dependencies = machine.all_text(f"/lib/modules/{machine.kernel}/modules.dep")

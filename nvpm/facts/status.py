@@ -5,7 +5,7 @@ import traceback
 from typing import Callable, Dict, Iterator, List, NamedTuple
 
 from ..read import ways
-from ..read.machine import MODULE, Machine
+from ..read.machine import Machine, own_module
 from . import core, detection, devices, driver, module, need, security, silence, use
 from .fact import NONE, Fact, Facts, bad, identified, warn
 
@@ -52,7 +52,7 @@ def status_of(machine: Machine) -> Status:
     others = list(found(machine))
     # A file that does not answer shows only when it is read, but it explains the other facts.
     facts = list(identified([*silence.facts(machine), *others]))
-    if machine.loaded(MODULE):
+    if own_module(machine):
         return Status(machine, "running", 0, facts)
     missed = any(fact.id == "module/state" and fact.verdict != NONE for fact in facts)
     code = 3 if missed or ways.in_the_way(machine) else 0

@@ -6,7 +6,7 @@ from time import sleep
 from typing import Optional
 
 from ..read import pairs, regions
-from ..read.machine import STATISTICS, Machine
+from ..read.machine import Machine, statistics
 from ..read.pci import gpus
 from .fact import BAD, GOOD, NONE, Fact, Facts, good, info, judged, unread, warn
 
@@ -60,7 +60,7 @@ PAIRS = {
 
 
 def facts(machine: Machine) -> Facts:
-    counts = {name: machine.text(STATISTICS + name) for name in (*FIGURES, *FAILURES)}
+    counts = {name: machine.text(statistics(machine) + name) for name in (*FIGURES, *FAILURES)}
     for name, count in counts.items():
         yield figure(machine, name, count)
     yield from pair_facts(machine)

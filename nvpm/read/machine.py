@@ -13,13 +13,16 @@ from . import programs
 from .reader import Reader, directly
 
 MODULE = "nv_peer_mem"
+# The name of NVIDIA's own module. A pod can load nv_peer_mem under this name, because the programs
+# of NVIDIA's operators know this name alone, and unload the module before they need its neighbours.
+PEERMEM = "nvidia_peermem"
+# The description of nv_peer_mem in its file, whatever the name of the file.
+DESCRIPTION = "GPUDirect RDMA: NVIDIA GPU memory for the RDMA core"
 # The callback module, which the NVIDIA driver calls. It is installed and loaded together with
 # nv_peer_mem, but it stays loaded until the next boot.
 CALLBACK = "nv_peer_mem_callback"
 SERVICE = "/etc/init.d/nv_peer_mem"
 CONF = "/etc/infiniband/nv_peer_mem.conf"
-STATISTICS = "/sys/module/nv_peer_mem/statistics/"
-PARAMETERS = "/sys/module/nv_peer_mem/parameters/"
 PEERS = "/sys/kernel/mm/memory_peers"
 
 # Characters that could steer a terminal or end a line. These are control characters, Unicode's line
@@ -162,6 +165,37 @@ class Machine:
 # ---- what several parts of a report ask ----
 
 
+def own_module(machine: Machine) -> str:
+    """Returns the name under which nv_peer_mem is loaded, MODULE or PEERMEM; an empty string if
+    nv_peer_mem is not loaded. NVIDIA's own module and the marker have no statistics."""
+    if machine.loaded(MODULE):
+        return MODULE
+    return PEERMEM if machine.exists(f"/sys/module/{PEERMEM}/statistics") else ""
+
+
+def statistics(machine: Machine) -> str:
+    """Returns the directory of the module's statistics, with a slash at the end."""
+    return f"/sys/module/{own_module(machine) or MODULE}/statistics/"
+
+
+def parameters(machine: Machine) -> str:
+    """Returns the directory of the module's parameters, with a slash at the end."""
+    return f"/sys/module/{own_module(machine) or MODULE}/parameters/"
+
+
+def loaded_version(machine: Machine, module: str) -> str:
+    return machine.text(f"/sys/module/{module}/version") or "unknown"
+
+
+def own_file(machine: Machine) -> Dict[str, str]:
+    """Returns the fields of the installed file of nv_peer_mem with the name under which the module
+    is loaded; none if there is no such file. A file nvidia_peermem.ko may be NVIDIA's."""
+    if own_module(machine) != PEERMEM:
+        return modinfo(machine)
+    fields = modinfo(machine, PEERMEM)
+    return fields if fields.get("description") == DESCRIPTION else {}
+
+
 def modinfo(machine: Machine, module: str = MODULE) -> Dict[str, str]:
     """Returns the fields of an installed module; none if the running kernel has no such module."""
     return fields_of(machine, module)
@@ -177,7 +211,7 @@ def fields_of(machine: Machine, module: str) -> Dict[str, str]:
 def rust(machine: Machine) -> str:
     """Returns how the Rust of the loaded module was compiled. If no module is loaded, returns how
     the Rust of the installed module was compiled."""
-    return machine.text(STATISTICS + "rust") or modinfo(machine).get("rust", "")
+    return machine.text(statistics(machine) + "rust") or modinfo(machine).get("rust", "")
 
 
 @once
@@ -185,4 +219,4 @@ def module_wanted(machine: Machine) -> bool:
     """Returns whether this machine is meant to have the module. This is so if the module is loaded
     or is installed for this kernel, or if the service is installed. Otherwise the absence of the
     module is no defect."""
-    return machine.loaded(MODULE) or machine.exists(CONF) or bool(modinfo(machine))
+    return bool(own_module(machine) or machine.exists(CONF) or modinfo(machine))

@@ -9,7 +9,7 @@ import re
 from itertools import groupby
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from .machine import MODULE, STATISTICS, Machine, clean, decoded, once
+from .machine import Machine, clean, decoded, once, own_module, statistics
 from .pci import nics
 
 LIST = "/proc/driver/nv_peer_mem/regions"
@@ -76,7 +76,7 @@ class Unreadable(Exception):
 
 
 def need_list(machine: Machine) -> None:
-    if not machine.loaded(MODULE):
+    if not own_module(machine):
         raise Unreadable(3, NOT_LOADED)
     if not machine.exists(LIST):
         raise Unreadable(1, TOO_OLD)
@@ -138,7 +138,7 @@ def left_out(machine: Machine, found: Sequence[Region]) -> str:
     """Returns a text with the number of all registrations, if FOUND are not all of them because the
     list is too long; otherwise an empty string."""
     live = sum(one.state != "orphaned" for one in found)
-    said = machine.text(STATISTICS + "reachable_regions")
+    said = machine.text(statistics(machine) + "reachable_regions")
     # Registrations come and go between two reads, so a small difference means nothing.
     if not re.fullmatch("[0-9]{1,18}", said) or int(said) <= live or len(found) < MANY:
         return ""

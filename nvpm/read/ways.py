@@ -8,14 +8,13 @@ from typing import Dict, List, NamedTuple, Set, Tuple
 
 from . import dma_buf
 from .kernel_symbols import peer_memory_in
-from .machine import MODULE, PARAMETERS, Machine, once
+from .machine import MODULE, PEERMEM, Machine, once, own_module, parameters
 from .pairs import REFUSED, pairs
 from .pci import Gpu, Nic, gpus, nics
 from .peers import asks, none_asks, own_peer_memory
 from .place import container
 from .products import NO
 
-PEERMEM = "nvidia_peermem"
 DMA_BUF = "dma-buf"
 NO_DEVICE = "there is no RDMA device"
 
@@ -27,14 +26,15 @@ Pair = Tuple[str, str]
 
 def peermem_loaded(machine: Machine) -> bool:
     """Whether NVIDIA's own module is loaded."""
-    return machine.loaded(PEERMEM) and not machine.exists(MARKER)
+    ours = machine.exists(MARKER) or own_module(machine) == PEERMEM
+    return machine.loaded(PEERMEM) and not ours
 
 
 @once
 def peer_memory_by(machine: Machine) -> str:
-    """Returns the module that serves ibv_reg_mr() of GPU memory; an empty string if no module
-    does."""
-    if machine.loaded(MODULE):
+    """Returns the module that serves ibv_reg_mr() of GPU memory; an empty string if no module does.
+    MODULE stands for nv_peer_mem under either name, and PEERMEM for NVIDIA's own module."""
+    if own_module(machine):
         return MODULE
     # nvidia_peermem can also be loaded with a core without peer memory, but it does nothing there.
     return PEERMEM if peermem_loaded(machine) and peer_memory_in(machine) else ""
@@ -54,7 +54,7 @@ def usable_gpus(machine: Machine) -> List[Gpu]:
 
 def revokes(machine: Machine) -> bool:
     """Returns True if nv_peer_mem pins all memory so that a registration can be revoked."""
-    return machine.text(PARAMETERS + "persistent_api_support") == "0"
+    return machine.text(parameters(machine) + "persistent_api_support") == "0"
 
 
 def peer_memory_of(machine: Machine, gpu: Gpu) -> str:

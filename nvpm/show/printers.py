@@ -12,7 +12,7 @@ from ..facts import outcomes
 from ..facts.fact import BAD, GOOD, NONE, WARN, Fact, to_do
 from ..facts.status import Status
 from ..read import ways
-from ..read.machine import MODULE, module_wanted
+from ..read.machine import module_wanted, own_module
 from ..read.names import folded
 from ..read.pci import gpus
 from . import answer
@@ -276,7 +276,7 @@ def no_gpu(status: Status) -> bool:
     """Returns whether the machine has no GPU, and has loaded neither the driver nor the module,
     like a login node with the packages of all nodes."""
     machine = status.machine
-    return not (gpus(machine) or machine.loaded("nvidia") or machine.loaded(MODULE))
+    return not (gpus(machine) or machine.loaded("nvidia") or own_module(machine))
 
 
 def as_plugin(status: Status, ignored: List[str]) -> Tuple[str, int]:

@@ -146,6 +146,16 @@ class Machine:
         if not any((self.root / path).exists() for path in ("modinfo/nv_peer_mem", CONF)):
             self.gone(*PACKAGED)
 
+    def renamed(self) -> None:
+        """Loads the module under the name nvidia_peermem, in place of the marker, as a pod does.
+        Nothing of the packages is there."""
+        modules = self.root / "sys/module"
+        self.gone("/sys/module/nvidia_peermem", "/sys/module/nv_peer_mem/holders")
+        (modules / "nv_peer_mem").rename(modules / "nvidia_peermem")
+        self.gone(*(f"/modinfo/{name}" for name in ("nv_peer_mem", "nv_peer_mem_callback")))
+        self.gone(f"/{CONF}", "/etc/systemd/system/multi-user.target.wants")
+        self.without_packages()
+
     def mode(self, mode: str, path: str) -> None:
         self.at(path).chmod(int(mode, 8))
 

@@ -327,7 +327,8 @@ class Look:
         no_way = not any(pair["ways"] for pair in said["ways"])
         missed = said["state"] != "running" and (no_way or state["verdict"] in ("warn", "bad"))
         code = (3 if missed else 0) if modules.exists() else 4
-        assert (modules / "nv_peer_mem").exists() == (said["state"] == "running"), said["state"]
+        names = (modules / "nv_peer_mem", modules / "nvidia_peermem/statistics")
+        assert any(map(Path.exists, names)) == (said["state"] == "running"), said["state"]
         assert [*codes, said["exit_code"]] == [code, code, 0, code], (
             f"exit codes {codes}, {said['exit_code']} of {code}"
         )

@@ -4,9 +4,9 @@
 import pytest
 
 from nvpm.read import peers, ways
-from nvpm.read.machine import MODULE, Machine
+from nvpm.read.machine import MODULE, PEERMEM, Machine
 from nvpm.read.products import MAY, NO, YES
-from nvpm.read.ways import DMA_BUF, PEERMEM
+from nvpm.read.ways import DMA_BUF
 
 Pairs = dict[tuple[str, str], list[str]]
 A, B, NIC, OTHER = "0000:03:00.0", "0000:83:00.0", "mlx5_0", "efa_0"

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Advice for a node on which a pod has loaded nv_peer_mem under the name nvidia_peermem. The module
+then belongs to the pod, and the node's service and packages have no part in it."""
+
+from ..read.machine import PEERMEM, Machine, own_module
+
+DAEMON_SET = "the DaemonSet nv-peer-mem"
+FIND = "kubectl get pods -A -o wide | grep nv-peer-mem"
+# The pod unloads the module when it ends.
+RESTART = (
+    f"delete the pod of {DAEMON_SET} on this node ({FIND}): it unloads the module, and the next "
+    "pod loads the module again"
+)
+STOP = f"keep {DAEMON_SET} from this node, whose pod loads {PEERMEM} again, "
+LOG = (
+    f"The pod of {DAEMON_SET} builds and loads the module. {FIND} names the pod of this node, and "
+    "kubectl logs shows what it did."
+)
+PARAMETERS = (
+    "Set {setting} where the pod has the module's parameters (docs/kubernetes.md), then "
+    f"{RESTART}."
+)
+
+
+def keeps_module(machine: Machine) -> bool:
+    """Returns whether nv_peer_mem is loaded under the name that a pod gives it."""
+    return own_module(machine) == PEERMEM
