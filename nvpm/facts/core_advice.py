@@ -10,7 +10,7 @@ from ..read.machine import Machine, modinfo, once
 from ..read.network import holders, stopped
 from ..read.pci import gpus, nics
 from ..read.peers import asks
-from ..read.place import DRIVER_CONTAINER, container, image_based
+from ..read.place import container, driver_in_container, image_based
 from ..read.products import NO, OWN_PEER_MEMORY, TURING
 from . import efa
 
@@ -111,5 +111,5 @@ def others(machine: Machine) -> str:
     proprietary = "P" in machine.text("/sys/module/nvidia/taint")
     new = all(gpu.product >= TURING for gpu in gpus(machine))
     text = OPEN_DRIVER if proprietary and new and dma_buf_in(machine) else ""
-    operator = stopped(machine) and machine.glob(DRIVER_CONTAINER + "/usr/*")
+    operator = stopped(machine) and driver_in_container(machine)
     return text + (OPERATOR if operator else "")

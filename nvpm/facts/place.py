@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Says whether this system is a physical machine, and which of the node's devices a container
-has."""
+"""Says whether this system is a physical machine, which of the node's devices a container has, and
+which of the node's drivers belong to the containers of NVIDIA's operators."""
 
 from typing import Optional
 
 from ..read import ways
-from ..read.machine import MODULE, Machine
+from ..read.machine import SERVICE, Machine, own_module
 from ..read.pci import gpus
-from ..read.place import DRIVER_CONTAINER, container, virtual
-from .fact import Fact, Facts, bad, info, warn
+from ..read.place import (
+    DRIVER_CONTAINER,
+    OFED_CONTAINER,
+    container,
+    driver_in_container,
+    ofed_in_container,
+    virtual,
+)
+from . import pod
+from .fact import Fact, Facts, bad, good, info, warn
 
 NOT_ALL_ITS_OWN = (
     "the devices are not all its own, so distances are not judged; "
@@ -26,41 +34,74 @@ GIVE_THEM = (
     "RDMA device plugin), NVIDIA's container toolkit the GPUs and libcuda."
 )
 
+IMAGE = "the image of nv_peer_mem (docs/kubernetes.md)"
+# A node whose driver is in the GPU Operator's container, by the module that is loaded.
 OF_CONTAINER = (
-    "NVIDIA's driver is that of the GPU Operator's container (" + DRIVER_CONTAINER + "): "
-    "a module that is built on this host is not for it"
+    f"NVIDIA's driver is that of the GPU Operator's container ({DRIVER_CONTAINER}): "
+    "a module that is built on the host is not for it"
 )
-USE_ITS_OWN = (
-    "Use the container's own nvidia-peermem (driver.rdma.enabled=true), or dma-buf; or have the "
-    "driver on the host (driver.enabled=false), and nv_peer_mem with it: docs/kubernetes.md."
+USE_IMAGE = (
+    f"Use {IMAGE}, whose pod builds and loads the module for this driver; or the container's own "
+    "nvidia-peermem (driver.rdma.enabled=true), or dma-buf; or have the driver on the host "
+    "(driver.enabled=false), and nv_peer_mem with it."
 )
-
 TAKES_UVM = (
     "NVIDIA's driver is that of the GPU Operator's container, and nv_peer_mem is loaded: the next "
     "update of the driver removes nvidia_uvm and then fails, because nv_peer_mem uses nvidia"
 )
 STOP_IT = (
-    "systemctl disable --now nv_peer_mem before the driver is updated. To end a loop of restarts, "
-    "the same; the driver pod's next attempt succeeds. docs/kubernetes.md has the details."
+    "Before the driver is updated: {stop}. To end a loop of restarts, the same; the driver pod's "
+    f"next attempt succeeds. With {IMAGE} no hand is needed."
 )
-# Where the Network Operator's container shows the files of its OFED.
-OFED_CONTAINER = "/run/mellanox/drivers"
+LETS_DRIVER_GO = (
+    "NVIDIA's driver is that of the GPU Operator's container, which unloads nv_peer_mem by its "
+    "name nvidia_peermem before it replaces the driver; while GPU memory is registered, the driver "
+    "stays, and the driver pod tries again"
+)
+HAS_ITS_OWN = (
+    "NVIDIA's driver is that of the GPU Operator's container, and so is nvidia_peermem, which is "
+    "loaded and serves"
+)
+IN_ITS_PLACE = (
+    "To have nv_peer_mem in its place: driver.rdma.enabled=false, with which the operator installs "
+    f"the driver of each node again, and {IMAGE}."
+)
+
+# A node whose OFED is in the Network Operator's container, by the module that is loaded.
+OFED_OF_CONTAINER = f"OFED is that of the Network Operator's container ({OFED_CONTAINER})"
+BUILD_FOR_IT = (
+    f"Use {IMAGE}, which builds and loads the module for this OFED. On the host, the build needs "
+    "OFA_KERNEL= in /etc/nv_peer_mem-build.conf, and each restart of the container needs a hook."
+)
 TAKES_NICS = (
     "OFED is that of the Network Operator's container, and nv_peer_mem is loaded: a restart of "
-    "that container removes mlx5_core and ib_uverbs, fails at ib_core, and this node has lost its "
-    "NICs"
+    "that container (OFED up to 25.10) removes mlx5_core, then fails at ib_uverbs or ib_core, "
+    "which nv_peer_mem uses, and this node has lost its NICs"
 )
 LET_IT_GO = (
-    "Before the pod of OFED is restarted or updated: systemctl stop nv_peer_mem. For restarts "
-    "without a hand, give the container the hooks OPENIBD_PRE_STOP and OPENIBD_POST_START, and "
-    'SKIP_PREFLIGHT_CHECKS="false": docs/kubernetes.md. If the NICs are gone: rmmod nv_peer_mem at '
-    "the console; the container's next attempt loads OFED."
+    f"Before the pod of OFED is restarted or updated: {{stop}}. For restarts without a hand, use "
+    f"{IMAGE}, or give the container the hooks OPENIBD_PRE_STOP and OPENIBD_POST_START, and "
+    'SKIP_PREFLIGHT_CHECKS="false". If the NICs are gone: rmmod nv_peer_mem at the console; the '
+    "container's next attempt loads OFED."
 )
-OFED_OF_CONTAINER = "OFED is that of the Network Operator's container (" + OFED_CONTAINER + ")"
-BUILD_FOR_IT = (
-    "The build of nv_peer_mem needs OFA_KERNEL= in /etc/nv_peer_mem-build.conf, and each restart "
-    "of the container needs a hook: docs/kubernetes.md."
+LETS_OFED_GO = (
+    "OFED is that of the Network Operator's container, which unloads nv_peer_mem by its name "
+    "nvidia_peermem at each start, before anything else; while GPU memory is registered, it ends "
+    "before it unloads anything, and tries again"
 )
+TAKES_PEERMEM = f"{OFED_OF_CONTAINER}, which unloads nvidia_peermem at each start"
+LOAD_PEERMEM_AGAIN = (
+    "The GPU Operator's driver pod loads nvidia_peermem again (driver.rdma.enabled=true). If the "
+    "driver is the node's own, nobody does: modprobe nvidia-peermem on the node after each start, "
+    f"or use {IMAGE}."
+)
+
+LOADS_AGAIN = (
+    f"Afterwards the pod of {pod.DAEMON_SET} loads the module again. If a restart waits, end the "
+    "programs that nvpm regions names on the node."
+)
+# How to unload nv_peer_mem, in a pod and on the node.
+ON_THE_NODE = "on the node, stop and disable the service nv_peer_mem"
 
 NOT_AS_CONNECTED = "it shows not how the devices are really connected, so distances are not judged"
 
@@ -88,21 +129,38 @@ def seen(machine: Machine) -> Fact:
 
 
 def driver_container(machine: Machine) -> Optional[Fact]:
-    """Returns a fact if the driver is in the GPU Operator's container, because the host then has no
-    driver of its own. The directory usr must not be empty, because the toolkit makes the
-    container's directory even without a driver."""
-    if not machine.glob(DRIVER_CONTAINER + "/usr/*"):
+    """Returns a fact if the GPU Operator's container owns the driver: which module is loaded, and
+    whether the operator can replace the driver under it."""
+    if not driver_in_container(machine):
         return None
-    if machine.loaded(MODULE):
-        return warn("machine", "driver container", TAKES_UVM, STOP_IT)
-    return info("machine", "driver container", OF_CONTAINER, USE_ITS_OWN)
+    if pod.keeps_module(machine):
+        return good("machine", "driver container", LETS_DRIVER_GO, LOADS_AGAIN)
+    if own_module(machine):
+        stop = to_stop(machine, "disable --now")
+        return warn("machine", "driver container", TAKES_UVM, STOP_IT.format(stop=stop))
+    if ways.peermem_loaded(machine):
+        return info("machine", "driver container", HAS_ITS_OWN, IN_ITS_PLACE)
+    return info("machine", "driver container", OF_CONTAINER, USE_IMAGE)
 
 
 def ofed_container(machine: Machine) -> Optional[Fact]:
-    """Returns a fact if OFED is in the Network Operator's container. The container removes its mark
-    when it stops, but its directory stays, and OFED stays loaded."""
-    if not machine.glob(f"{OFED_CONTAINER}/usr/*", f"{OFED_CONTAINER}/.driver-ready"):
+    """Returns a fact if the Network Operator's container owns OFED: which module is loaded, and
+    whether the container can replace OFED under it."""
+    if not ofed_in_container(machine):
         return None
-    if machine.loaded(MODULE):
-        return warn("machine", "OFED container", TAKES_NICS, LET_IT_GO)
+    if pod.keeps_module(machine):
+        return good("machine", "OFED container", LETS_OFED_GO, LOADS_AGAIN)
+    if own_module(machine):
+        stop = to_stop(machine, "stop")
+        return warn("machine", "OFED container", TAKES_NICS, LET_IT_GO.format(stop=stop))
+    if ways.peermem_loaded(machine):
+        return info("machine", "OFED container", TAKES_PEERMEM, LOAD_PEERMEM_AGAIN)
     return info("machine", "OFED container", OFED_OF_CONTAINER, BUILD_FOR_IT)
+
+
+def to_stop(machine: Machine, verb: str) -> str:
+    """Returns the command that unloads nv_peer_mem with VERB of systemctl. A pod does not have the
+    node's service, and a module that `make install` has installed has none."""
+    if container(machine):
+        return ON_THE_NODE
+    return f"systemctl {verb} nv_peer_mem" if machine.exists(SERVICE) else "rmmod nv_peer_mem"

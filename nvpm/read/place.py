@@ -12,6 +12,8 @@ FIRST_NAMESPACE = "pid:[4026531836]"
 CAP_SYS_MODULE = 16
 # The root directory of the GPU Operator's driver container.
 DRIVER_CONTAINER = "/run/nvidia/driver"
+# Where the Network Operator's container shows the files of its OFED.
+OFED_CONTAINER = "/run/mellanox/drivers"
 HYPERVISORS = "KVM|Virtual Machine|VMware|VirtualBox|QEMU|Compute Engine"
 
 
@@ -30,6 +32,27 @@ def container(machine: Machine) -> str:
         return "apptainer"
     namespace = machine.link("/proc/self/ns/pid")
     return "" if namespace in ("", FIRST_NAMESPACE) else "processes of its own"
+
+
+@once
+def driver_in_container(machine: Machine) -> bool:
+    """Returns whether NVIDIA's driver is in the GPU Operator's container. The host then has no
+    driver of its own. The directory usr must not be empty, because the toolkit makes the
+    container's directory even without a driver."""
+    return bool(machine.glob(DRIVER_CONTAINER + "/usr/*"))
+
+
+@once
+def ofed_in_container(machine: Machine) -> bool:
+    """Returns whether OFED is in the Network Operator's container. The container removes its mark
+    when it stops, but its directory stays, and OFED stays loaded."""
+    return bool(machine.glob(f"{OFED_CONTAINER}/usr/*", f"{OFED_CONTAINER}/.driver-ready"))
+
+
+def loads_modules(machine: Machine) -> bool:
+    """Returns whether this is a pod that loads modules for the node. Only such a pod sees the
+    directories of the operators' containers, and such a pod has no GPU of its own."""
+    return bool(container(machine)) and (driver_in_container(machine) or ofed_in_container(machine))
 
 
 # Systems whose files come as one image. If a module is built on a node with such a system, the next

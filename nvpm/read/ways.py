@@ -12,7 +12,7 @@ from .machine import MODULE, PEERMEM, Machine, once, own_module, parameters
 from .pairs import REFUSED, pairs
 from .pci import Gpu, Nic, gpus, nics
 from .peers import asks, none_asks, own_peer_memory
-from .place import container
+from .place import container, loads_modules
 from .products import NO
 
 DMA_BUF = "dma-buf"
@@ -154,10 +154,11 @@ def gpu_elsewhere(machine: Machine) -> str:
 
 
 def given_no_gpu(machine: Machine) -> bool:
-    """Returns whether this is a container without a GPU. A container sees the node's GPUs in sysfs,
-    but CUDA needs their device files."""
-    files = machine.glob("/dev/nvidia[0-9]*")
-    return bool(container(machine)) and machine.loaded("nvidia") and not files
+    """Returns whether this is a container that needs a GPU and has none. A container sees the
+    node's GPUs in sysfs, but CUDA needs their device files."""
+    if not container(machine) or loads_modules(machine):
+        return False
+    return machine.loaded("nvidia") and not machine.glob("/dev/nvidia[0-9]*")
 
 
 @once
