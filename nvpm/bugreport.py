@@ -14,9 +14,9 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 from . import program, release
 from .facts.status import Status, status_of
-from .read import programs
+from .read import programs, ways
 from .read.kernel_log import kernel_log
-from .read.machine import Machine, clean, decoded, modinfo
+from .read.machine import PEERMEM, Machine, clean, decoded, loaded_version, modinfo, own_module
 from .read.pci import nics
 from .read.reader import NVIDIA_DRIVER
 from .read.regions import TO_JUDGE, Unreadable
@@ -31,7 +31,7 @@ SELFTEST_LIMIT = 300
 
 MODULES = ("nv_peer_mem", "nv_peer_mem_callback", "nvidia", "nvidia_peermem", "ib_core")
 OTHER_MODULES = ("ib_uverbs", "mlx5_core", "mlx5_ib", "irdma", "bnxt_re", "efa", "mana_ib")
-FIELDS = ("filename", "version", "vermagic", "rust", "srcversion", "signer")
+FIELDS = ("filename", "description", "version", "vermagic", "rust", "srcversion", "signer")
 
 NVIDIA_SMI = "nvidia-smi"
 HANGS = "not run, because the NVIDIA driver does not answer: see status.txt"
@@ -80,9 +80,24 @@ def versions(machine: Machine) -> str:
     for module in MODULES + OTHER_MODULES:
         fields = modinfo(machine, module)
         known = [f"{name}: {fields[name]}" for name in FIELDS if fields.get(name)]
-        loaded = "loaded" if machine.loaded(module) else "not loaded"
-        said += [f"# module {module}, {loaded}", *(known or ["(not installed)"]), ""]
+        said += [
+            f"# module {module}, {loaded(machine, module)}",
+            *(known or ["(not installed)"]),
+            "",
+        ]
     return "\n".join(said)
+
+
+def loaded(machine: Machine, module: str) -> str:
+    """Returns whether the module is loaded. Three modules have the name nvidia_peermem, so the text
+    also says which of them is loaded."""
+    if not machine.loaded(module):
+        return "not loaded"
+    if module != PEERMEM:
+        return "loaded"
+    if own_module(machine) == PEERMEM:
+        return f"loaded: this is nv_peer_mem {loaded_version(machine, PEERMEM)}"
+    return "loaded: NVIDIA's" if ways.peermem_loaded(machine) else "loaded: nv_peer_mem's marker"
 
 
 def files(machine: Machine) -> str:
