@@ -312,6 +312,13 @@ class Advice:
             return self.filled(WITHOUT_CORE)
         return SERVED_ALREADY if own_module(self.machine) else EMPTY_PEERMEM
 
+    def unload_peermem(self) -> str:
+        """Returns what to do about nvidia_peermem, which serves already. The module of this name
+        may be nv_peer_mem itself."""
+        if pod.keeps_module(self.machine):
+            return pod.SERVES
+        return f"Unload it: {UNLOAD_PEERMEM}"
+
     def not_permitted(self) -> str:
         """Returns the reason for which root cannot load any module."""
         if self.machine.text("/proc/sys/kernel/modules_disabled") == "1":
@@ -359,5 +366,6 @@ WORDS: Dict[str, Callable[[Advice], str]] = {
     "callback_lacks": Advice.callback_lacks,
     "driver_lacks": Advice.driver_lacks,
     "empty_peermem": Advice.empty_peermem,
+    "unload_peermem": Advice.unload_peermem,
     "not_permitted": Advice.not_permitted,
 }

@@ -11,6 +11,10 @@ RESTART = (
     f"delete the pod of {DAEMON_SET} on this node ({FIND}): it unloads the module, and the next "
     "pod loads the module again"
 )
+SERVES = (
+    f"The module {PEERMEM} is nv_peer_mem itself, which the pod of {DAEMON_SET} has loaded and "
+    "keeps: nothing else has to be loaded."
+)
 STOP = f"keep {DAEMON_SET} from this node, whose pod loads {PEERMEM} again, "
 LOG = (
     f"The pod of {DAEMON_SET} builds and loads the module. {FIND} names the pod of this node, and "

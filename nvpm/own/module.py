@@ -29,8 +29,7 @@ LOADING = Group(
             ">/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf`, then start nv_peer_mem again. Or "
             "leave nvidia_peermem, and do without nv_peer_mem",
             like="SECOND_CLIENT",
-            here="Unload it: modprobe -r nvidia_peermem && echo 'blacklist nvidia_peermem' "
-            ">/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf",
+            here="{unload_peermem}",
         ),
         Own(
             "module-client-refused",

@@ -103,6 +103,13 @@ STARTING = Group(
             kind=FINE,
         ),
         Own(
+            "service-pod-keeps",
+            "<nv_peer_mem: is loaded|Loaded> under the name nvidia_peermem, version",
+            "a pod of the DaemonSet nv-peer-mem has loaded the module and keeps it, so the service "
+            "neither loads nor unloads it. The pod unloads the module when it ends",
+            kind=FINE,
+        ),
+        Own(
             "service-not-running",
             "nv_peer_mem: is not loaded",
             "the module is not loaded",
@@ -148,6 +155,15 @@ STOPPING = Group(
             "the callback module stays loaded, because the driver may call it long after a "
             "registration has ended",
             kind=FINE,
+        ),
+        Own(
+            "openibd-pod-keeps",
+            "openibd cannot unload the RDMA core before the DaemonSet nv-peer-mem has left this "
+            "node",
+            "openibd is about to restart, and a pod keeps nv_peer_mem loaded, under the name "
+            "nvidia_peermem",
+            "Keep the DaemonSet from this node ([how](kubernetes.md)), restart openibd, then let "
+            "the DaemonSet return",
         ),
         Own(
             "openibd-devices-open",

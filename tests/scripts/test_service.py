@@ -69,6 +69,12 @@ class Service(System):
             (self.root / "sys/module/nvidia_peermem").mkdir()
             (self.root / "sys/module/nv_peer_mem/holders/nvidia_peermem").mkdir(parents=True)
 
+    def load_by_pod(self, *, references: int = 0) -> None:
+        """Loads the module under the name of NVIDIA's own, as a pod does."""
+        self.put("sys/module/nvidia_peermem/version", "2.0.0\n")
+        self.put("sys/module/nvidia_peermem/refcnt", f"{references}\n")
+        self.put("sys/module/nvidia_peermem/statistics/reachable_regions", "7\n")
+
     def loaded(self, module: str = "nv_peer_mem") -> bool:
         return (self.root / "sys/module" / module).is_dir()
 
@@ -474,6 +480,118 @@ def test_modules_of_nvidia_are_left_alone(service: Service) -> None:
     assert service.does("stop") == 0
     assert service.calls() == ["rmmod nv_peer_mem"]
     assert service.loaded("nvidia_peermem")
+
+
+# ---- a pod has loaded the module, under the name of NVIDIA's own ----
+
+KEPT = (
+    "nv_peer_mem: is loaded under the name nvidia_peermem, version 2.0.0. A pod of the DaemonSet "
+    "nv-peer-mem keeps it, so this service neither loads nor unloads it.\n"
+)
+NOTE = (
+    "systemd-notify --status=Loaded under the name nvidia_peermem, version 2.0.0, by a pod. "
+    "More: nvpm status"
+)
+
+
+@pytest.mark.parametrize("references", [0, 7])
+def test_the_module_of_a_pod(service: Service, references: int) -> None:
+    """The service neither loads a second module nor unloads the pod's, and loads no marker."""
+    service.put(CONF, "ONBOOT=yes\nMARKER=yes\n")
+    service.load_by_pod(references=references)
+    for word, said in (
+        ("start", KEPT),
+        ("stop", KEPT),
+        ("restart", KEPT + KEPT),
+        ("try-restart", ""),
+    ):
+        assert service.does(word) == 0
+        assert service.output == said
+    assert service.calls() == []
+    assert service.loaded("nvidia_peermem") and not service.loaded()
+
+
+def test_systemd_skips_the_module_of_a_pod(service: Service) -> None:
+    """The unit does not become active, so systemd starts it when the pod has left the node. A start
+    by an older systemd, which does not skip, loads nothing, either."""
+    service.load_by_pod()
+    for state in ("starting", "running"):
+        assert service.does("may-start", **service.systemd(state)) == 1
+        assert service.output == KEPT
+        assert service.calls() == [NOTE]
+    assert service.does("start", **service.systemd()) == 0
+    assert service.calls() == [NOTE]
+    # The unit is active, and a user stops it.
+    assert service.does("stop", PARENT="42") == 0
+    assert service.calls() == ["systemctl --quiet stop nv_peer_mem.service"]
+
+
+@pytest.mark.parametrize("nvpm, code", [(0, 0), (3, 3), (UNKNOWN, 0)])
+def test_status_of_the_module_of_a_pod(service: Service, nvpm: int, code: int) -> None:
+    """nvpm's screen names the owner. Without Python, the script does."""
+    service.load_by_pod()
+    service.put("status.code", str(nvpm))
+    assert service.does("status") == code
+    shown = KEPT if nvpm == UNKNOWN else ""
+    assert service.output.lstrip("\n") == shown
+
+
+def test_modules_of_that_name_that_are_no_pods(service: Service) -> None:
+    """NVIDIA's own module and the marker have no statistics."""
+    service.put("sys/module/nvidia_peermem/version", "590.1\n")
+    assert service.does("start") == 0
+    assert service.calls() == ["modprobe nv_peer_mem"]
+    service.put("sys/module/nv_peer_mem/holders/nvidia_peermem/refcnt", "0\n")
+    assert service.does("stop") == 0
+    assert service.calls() == ["rmmod nvidia_peermem", "rmmod nv_peer_mem"]
+
+
+def test_an_own_module_beside_that_of_a_pod(service: Service) -> None:
+    """The service unloads what it has loaded, whatever the other module is."""
+    service.load()
+    service.load_by_pod()
+    assert service.does("stop") == 0
+    assert service.calls() == ["rmmod nv_peer_mem"]
+
+
+def event(service: Service, word: str) -> list[str]:
+    """Returns the calls that udev's script makes for an event."""
+    lib = service.root / "usr/lib/nvidia-peer-memory"
+    shutil.copy(TOP / "init.d/module-event", lib)
+    assert service.run("dash", lib / "module-event", word) == 0
+    return service.calls()
+
+
+def test_an_event_beside_the_module_of_a_pod(service: Service) -> None:
+    """The driver is loaded again, and the pod's module with it."""
+    service.systemd()
+    asked = event(service, "arrived")
+    assert [call for call in asked if " start " in call]
+    service.load_by_pod()
+    assert event(service, "arrived") == []
+
+
+def test_openibd_beside_the_module_of_a_pod(service: Service) -> None:
+    service.put("etc/init.d/nv_peer_mem", "#!/bin/sh\necho stopped\n", 0o755)
+    service.load_by_pod()
+    hook = TOP / "init.d/openibd-hook"
+    assert service.run("dash", hook, "pre-stop") == 0
+    assert service.output == (
+        "nv_peer_mem: is loaded under the name nvidia_peermem, and a pod keeps it: openibd cannot "
+        "unload the RDMA core before the DaemonSet nv-peer-mem has left this node.\n"
+    )
+    assert service.run("dash", hook, "post-start") == 0
+    assert service.output == ""
+    # NVIDIA's own module is no concern of this hook.
+    shutil.rmtree(service.root / "sys/module/nvidia_peermem/statistics")
+    assert service.run("dash", hook, "pre-stop") == 0
+    assert service.output == ""
+    # The marker belongs to a module that the service has loaded.
+    shutil.rmtree(service.root / "sys/module/nvidia_peermem")
+    service.load(marker=True)
+    (service.root / "run").mkdir()
+    assert service.run("dash", hook, "pre-stop") == 0
+    assert service.output.startswith("stopped\n")
 
 
 # ---- restart ----
