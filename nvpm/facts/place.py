@@ -12,6 +12,7 @@ from ..read.place import (
     OFED_CONTAINER,
     container,
     driver_in_container,
+    loads_modules,
     ofed_in_container,
     virtual,
 )
@@ -22,6 +23,7 @@ NOT_ALL_ITS_OWN = (
     "the devices are not all its own, so distances are not judged; "
     "module and service belong to the machine around it"
 )
+LOADS_MODULES = "it sees the node's drivers, and loads modules for the node"
 # Devices and libraries of the node that programs in a container need.
 SEEN = {
     "RDMA devices": ("/sys/class/infiniband/*",),
@@ -109,7 +111,8 @@ NOT_AS_CONNECTED = "it shows not how the devices are really connected, so distan
 def facts(machine: Machine) -> Facts:
     what = virtual(machine)
     if container(machine):
-        yield info("machine", "virtual", f"{what}: {NOT_ALL_ITS_OWN}")
+        kind = LOADS_MODULES if loads_modules(machine) else NOT_ALL_ITS_OWN
+        yield info("machine", "virtual", f"{what}: {kind}")
         yield seen(machine)
     elif what:
         yield info("machine", "virtual", f"{what}: {NOT_AS_CONNECTED}")

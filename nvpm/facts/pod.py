@@ -3,6 +3,7 @@
 then belongs to the pod, and the node's service and packages have no part in it."""
 
 from ..read.machine import PEERMEM, Machine, own_module
+from ..read.place import loads_modules
 
 DAEMON_SET = "the DaemonSet nv-peer-mem"
 FIND = "kubectl get pods -A -o wide | grep nv-peer-mem"
@@ -24,6 +25,12 @@ PARAMETERS = (
     "Set {setting} where the pod has the module's parameters (docs/kubernetes.md), then "
     f"{RESTART}."
 )
+
+
+def concerns(machine: Machine) -> bool:
+    """Returns whether a pod builds and loads the module: it has done so, or nvpm runs in this
+    pod."""
+    return keeps_module(machine) or loads_modules(machine)
 
 
 def keeps_module(machine: Machine) -> bool:
