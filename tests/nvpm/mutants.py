@@ -879,6 +879,51 @@ MUTANTS = [
         "name",
     ),
     (
+        f"{STATUS}[NVIDIA's own module serves, and this one is not installed]",
+        "read/machine.py",
+        'f"/sys/module/{PEERMEM}/statistics"',
+        'f"/sys/module/{PEERMEM}"',
+    ),
+    (
+        f"{STATUS}[this module under the name of NVIDIA's, as a pod loads it]",
+        "read/machine.py",
+        'fields if fields.get("description") == DESCRIPTION else {}',
+        "fields",
+    ),
+    (
+        f"{STATUS}[this module under the name of NVIDIA's, as a pod loads it]",
+        "read/ways.py",
+        " or own_module(machine) == PEERMEM\n",
+        "\n",
+    ),
+    (
+        f"{STATUS}[this module under the name of NVIDIA's, as a pod loads it]",
+        "read/machine.py",
+        '{own_module(machine) or MODULE}/parameters/"',
+        '{MODULE}/parameters/"',
+    ),
+    (
+        f"{STATUS}[a module under NVIDIA's name, and a package whose service would load another "
+        "one]",
+        "facts/module.py",
+        ' and configured(machine, "ONBOOT") == "yes":',
+        ":",
+    ),
+    (
+        f"{STATUS}[a pod that loads modules needs no GPU, and an ordinary pod does "
+        "(/run/mellanox/drivers/usr/src/)]",
+        "read/place.py",
+        "(driver_in_container(machine) or ofed_in_container(machine))",
+        "driver_in_container(machine)",
+    ),
+    (
+        f"{STATUS}[a pod that loads modules needs no GPU, and an ordinary pod does "
+        "(/run/nvidia/driver/usr/bin/)]",
+        "facts/place.py",
+        "        return ON_THE_NODE\n",
+        "        pass\n",
+    ),
+    (
         f"{JUDGED}[NVIDIA's own module is installed and not loaded, and nothing of this package is "
         "here]",
         "facts/peermem.py",
