@@ -10,6 +10,7 @@ from ..read.doubts import driver_keeps_memory
 from ..read.machine import PEERMEM, Machine, loaded_version, modinfo, module_wanted, once, rust
 from ..read.modules_load import file_that_loads
 from ..read.pci import gpus
+from ..read.place import driver_in_container
 from . import on_boot, peermem, pod
 from .advice import INSTALL_DRIVER, UNLOAD_PEERMEM, Advice, service
 from .bad_versions import DEFECTS, numbers
@@ -56,6 +57,7 @@ BEFORE_UNLOAD = (
     "/dev/nvidia*), {stop}then modprobe -r {modules} nvidia."
 )
 HOLDS_BAR1 = "gdrdrv pins GPU memory and uses BAR1, as registrations do"
+OF_OPERATOR = "it belongs to the GPU Operator, and the packages of nv_peer_mem here are of no use"
 ONLY_WAY = "nothing else here serves GPU memory"
 ONLY_ONE = "Remove nvidia-peermem from that file: only one module can serve GPU memory."
 
@@ -182,6 +184,8 @@ def nvidia_peermem(machine: Machine) -> Fact:
         return unrivalled(machine)
     if machine.loaded("nvidia_peermem"):
         value = "loaded: it serves the same memory, and only one module can"
+        if driver_in_container(machine):
+            return warn("driver", PEERMEM, f"{value}; {OF_OPERATOR}", pod.IN_ITS_PLACE)
         advice = f"{UNLOAD_PEERMEM} && {service(machine, 'restart')}"
         return bad("driver", "nvidia_peermem", value, advice)
     file = file_that_loads(machine, "nvidia_peermem")

@@ -25,6 +25,7 @@ from ..read.machine import (
 from ..read.modules_load import file_that_loads
 from ..read.pci import gpus, nics
 from ..read.peers import none_asks
+from ..read.place import driver_in_container
 from . import peermem, pod
 from .advice import Advice, service
 from .fact import Fact, Facts, bad, good, info, warn
@@ -114,10 +115,18 @@ def state(machine: Machine) -> Fact:
     judge, without = of_absence(machine)
     missed = judge is bad or (module_wanted(machine) and bool(gpus(machine)))
     if on_disk:
-        advice = START if machine.exists(SERVICE) else LOAD
+        advice = to_load(machine)
         return judge("module", "state", f"not loaded{without}", advice if missed else "")
     value = f"not loaded, and not installed for kernel {machine.kernel}{without}"
     return judge("module", "state", value, Advice(machine)["install"] if missed else "")
+
+
+def to_load(machine: Machine) -> str:
+    """Returns how to load an installed module. A module of the host is not for a driver that is in
+    the GPU Operator's container, and would keep the operator from replacing that driver."""
+    if driver_in_container(machine):
+        return pod.USE_IMAGE
+    return START if machine.exists(SERVICE) else LOAD
 
 
 def of_absence(machine: Machine) -> Tuple[Callable[..., Fact], str]:

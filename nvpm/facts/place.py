@@ -36,16 +36,10 @@ GIVE_THEM = (
     "RDMA device plugin), NVIDIA's container toolkit the GPUs and libcuda."
 )
 
-IMAGE = "the image of nv_peer_mem (docs/kubernetes.md)"
 # A node whose driver is in the GPU Operator's container, by the module that is loaded.
 OF_CONTAINER = (
     f"NVIDIA's driver is that of the GPU Operator's container ({DRIVER_CONTAINER}): "
     "a module that is built on the host is not for it"
-)
-USE_IMAGE = (
-    f"Use {IMAGE}, whose pod builds and loads the module for this driver; or the container's own "
-    "nvidia-peermem (driver.rdma.enabled=true), or dma-buf; or have the driver on the host "
-    "(driver.enabled=false), and nv_peer_mem with it."
 )
 TAKES_UVM = (
     "NVIDIA's driver is that of the GPU Operator's container, and nv_peer_mem is loaded: the next "
@@ -53,7 +47,7 @@ TAKES_UVM = (
 )
 STOP_IT = (
     "Before the driver is updated: {stop}. To end a loop of restarts, the same; the driver pod's "
-    f"next attempt succeeds. With {IMAGE} no hand is needed."
+    f"next attempt succeeds. With {pod.IMAGE} no hand is needed."
 )
 LETS_DRIVER_GO = (
     "NVIDIA's driver is that of the GPU Operator's container, which unloads nv_peer_mem by its "
@@ -64,16 +58,13 @@ HAS_ITS_OWN = (
     "NVIDIA's driver is that of the GPU Operator's container, and so is nvidia_peermem, which is "
     "loaded and serves"
 )
-IN_ITS_PLACE = (
-    "To have nv_peer_mem in its place: driver.rdma.enabled=false, with which the operator installs "
-    f"the driver of each node again, and {IMAGE}."
-)
 
 # A node whose OFED is in the Network Operator's container, by the module that is loaded.
 OFED_OF_CONTAINER = f"OFED is that of the Network Operator's container ({OFED_CONTAINER})"
 BUILD_FOR_IT = (
-    f"Use {IMAGE}, which builds and loads the module for this OFED. On the host, the build needs "
-    "OFA_KERNEL= in /etc/nv_peer_mem-build.conf, and each restart of the container needs a hook."
+    f"Use {pod.IMAGE}, which builds and loads the module for this OFED. On the host, the build "
+    "needs OFA_KERNEL= in /etc/nv_peer_mem-build.conf, and each restart of the container needs a "
+    "hook."
 )
 TAKES_NICS = (
     "OFED is that of the Network Operator's container, and nv_peer_mem is loaded: a restart of "
@@ -82,7 +73,7 @@ TAKES_NICS = (
 )
 LET_IT_GO = (
     f"Before the pod of OFED is restarted or updated: {{stop}}. For restarts without a hand, use "
-    f"{IMAGE}, or give the container the hooks OPENIBD_PRE_STOP and OPENIBD_POST_START, and "
+    f"{pod.IMAGE}, or give the container the hooks OPENIBD_PRE_STOP and OPENIBD_POST_START, and "
     'SKIP_PREFLIGHT_CHECKS="false". If the NICs are gone: rmmod nv_peer_mem at the console; the '
     "container's next attempt loads OFED."
 )
@@ -95,7 +86,7 @@ TAKES_PEERMEM = f"{OFED_OF_CONTAINER}, which unloads nvidia_peermem at each star
 LOAD_PEERMEM_AGAIN = (
     "The GPU Operator's driver pod loads nvidia_peermem again (driver.rdma.enabled=true). If the "
     "driver is the node's own, nobody does: modprobe nvidia-peermem on the node after each start, "
-    f"or use {IMAGE}."
+    f"or use {pod.IMAGE}."
 )
 
 LOADS_AGAIN = (
@@ -142,8 +133,8 @@ def driver_container(machine: Machine) -> Optional[Fact]:
         stop = to_stop(machine, "disable --now")
         return warn("machine", "driver container", TAKES_UVM, STOP_IT.format(stop=stop))
     if ways.peermem_loaded(machine):
-        return info("machine", "driver container", HAS_ITS_OWN, IN_ITS_PLACE)
-    return info("machine", "driver container", OF_CONTAINER, USE_IMAGE)
+        return info("machine", "driver container", HAS_ITS_OWN, pod.IN_ITS_PLACE)
+    return info("machine", "driver container", OF_CONTAINER, pod.USE_IMAGE)
 
 
 def ofed_container(machine: Machine) -> Optional[Fact]:

@@ -1,11 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Advice for a node on which a pod has loaded nv_peer_mem under the name nvidia_peermem. The module
-then belongs to the pod, and the node's service and packages have no part in it."""
+"""Advice about the image of nv_peer_mem, whose pod loads the module under the name nvidia_peermem.
+The module then belongs to the pod, and the node's service and packages have no part in it."""
 
 from ..read.machine import PEERMEM, Machine, own_module
 from ..read.place import loads_modules
 
 DAEMON_SET = "the DaemonSet nv-peer-mem"
+IMAGE = "the image of nv_peer_mem (docs/kubernetes.md)"
+USE_IMAGE = (
+    f"Use {IMAGE}, whose pod builds and loads the module for this driver; or the container's own "
+    "nvidia-peermem (driver.rdma.enabled=true), or dma-buf; or have the driver on the host "
+    "(driver.enabled=false), and nv_peer_mem with it."
+)
+IN_ITS_PLACE = (
+    "To have nv_peer_mem in its place: driver.rdma.enabled=false, with which the operator installs "
+    f"the driver of each node again, and {IMAGE}."
+)
 FIND = "kubectl get pods -A -o wide | grep nv-peer-mem"
 # The pod unloads the module when it ends.
 RESTART = (

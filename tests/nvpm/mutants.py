@@ -939,8 +939,8 @@ MUTANTS = [
     (
         f"{JUDGED}[a module that make has installed has no service]",
         "facts/module.py",
-        "advice = START if machine.exists(SERVICE) else LOAD",
-        "advice = START",
+        "return START if machine.exists(SERVICE) else LOAD",
+        "return START",
     ),
     (
         f"{JUDGED}[a module that make has installed has no service]",
