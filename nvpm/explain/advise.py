@@ -3,7 +3,9 @@
 those of `nvpm explain`; where the advice depends on this machine, facts/advice.py fills it in."""
 
 from ..facts.advice import Advice
-from ..read.machine import Machine
+from ..facts.pod import TRIES_AGAIN
+from ..read.machine import MODULE, PEERMEM, Machine
+from ..read.place import loads_modules
 from .answer import plain
 from .judge import judged
 from .scan import Scan
@@ -21,6 +23,8 @@ def advice(machine: Machine, module: str, text: str) -> str:
         return ""
     proof = found.best()
     here = Advice(machine, module, text).filled(proof.here())
+    if module in (MODULE, PEERMEM) and loads_modules(machine):
+        here = TRIES_AGAIN
     phrases = filter(None, (proof.says(), proof.variant.entry.message.note))
     why = " ".join(f"{plain(sentence(phrase))}." for phrase in phrases)
     return f"{why} {here or plain(sentence(proof.to_do()))}"

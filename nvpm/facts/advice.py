@@ -177,8 +177,8 @@ class Advice:
 
     def __getitem__(self, name: str) -> str:
         """Returns the text that replaces {NAME} in a template. Only this text is computed."""
-        if name in BY_INSTALLER and pod.concerns(self.machine):
-            return pod.LOG
+        if name in BY_INSTALLER and pod.to_build(self.machine):
+            return pod.to_build(self.machine)
         if name in BY_INSTALLER and image_based(self.machine):
             return self.filled(IN_IMAGE)
         if name in BY_INSTALLER and container(self.machine):

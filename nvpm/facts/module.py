@@ -25,7 +25,7 @@ from ..read.machine import (
 from ..read.modules_load import file_that_loads
 from ..read.pci import gpus, nics
 from ..read.peers import none_asks
-from ..read.place import driver_in_container
+from ..read.place import driver_in_container, loads_modules
 from . import peermem, pod
 from .advice import Advice, service
 from .fact import Fact, Facts, bad, good, info, warn
@@ -62,6 +62,7 @@ POD_HAS_FILE = (
     "not on this system: the pod that has loaded the module has its file, and loads it again after "
     "a boot"
 )
+NODE_HAS_FILE = "not here: the files of the node's modules are on the node"
 POD_LOADS = f"loaded by the pod of {pod.DAEMON_SET}"
 NOT_BOTH = "only one of the two can be loaded"
 NOT_BY_SERVICE = f"Write ONBOOT=no into {CONF}."
@@ -164,6 +165,8 @@ def installed(machine: Machine) -> Optional[Fact]:
     loaded, on_disk, kernel = own_module(machine), installed_version(machine), machine.kernel
     if pod.keeps_module(machine) and not on_disk:
         return info("module", "installed", POD_HAS_FILE)
+    if loaded and not on_disk and loads_modules(machine):
+        return info("module", "installed", NODE_HAS_FILE)
     if loaded and not on_disk:
         value = f"not for kernel {kernel}: it will be gone after a reboot"
         return bad("module", "installed", value, Advice(machine)["install"])
@@ -191,9 +194,11 @@ def unclear(machine: Machine) -> Optional[Fact]:
     return warn("module", "configuration", f"not understood: {refused}", CORRECT)
 
 
-def on_boot(machine: Machine) -> Fact:
+def on_boot(machine: Machine) -> Optional[Fact]:
     if pod.keeps_module(machine):
         return beside_pod(machine)
+    if loads_modules(machine):
+        return None
     if not machine.exists(SERVICE):
         file = file_that_loads(machine, MODULE)
         if file:

@@ -16,11 +16,11 @@ IN_ITS_PLACE = (
     "To have nv_peer_mem in its place: driver.rdma.enabled=false, with which the operator installs "
     f"the driver of each node again, and {IMAGE}."
 )
-FIND = "kubectl get pods -A -o wide | grep nv-peer-mem"
+FIND = "kubectl -n nv-peer-mem get pods -o wide"
 # The pod unloads the module when it ends.
 RESTART = (
-    f"delete the pod of {DAEMON_SET} on this node ({FIND}): it unloads the module, and the next "
-    "pod loads the module again"
+    f"delete the pod of {DAEMON_SET} on this node ({FIND} names it): it unloads the module, and "
+    "the next pod loads the module again"
 )
 SERVES = (
     f"The module {PEERMEM} is nv_peer_mem itself, which the pod of {DAEMON_SET} has loaded and "
@@ -31,18 +31,26 @@ LOG = (
     f"The pod of {DAEMON_SET} builds and loads the module. {FIND} names the pod of this node, and "
     "kubectl logs shows what it did."
 )
-PARAMETERS = (
-    "Set {setting} where the pod has the module's parameters (docs/kubernetes.md), then "
-    f"{RESTART}."
+# The same inside this pod.
+TRIES_AGAIN = (
+    "This pod builds and loads the module, and tries again by itself: its log says what it waits "
+    "for. If the kernel refuses the module, dmesg on the node says why. A kernel that demands "
+    "signatures needs an image with signed modules (docs/kubernetes.md)."
 )
-
-
-def concerns(machine: Machine) -> bool:
-    """Returns whether a pod builds and loads the module: it has done so, or nvpm runs in this
-    pod."""
-    return keeps_module(machine) or loads_modules(machine)
+PARAMETERS = (
+    "Set {setting} in the variable NVPM_PARAMETERS of "
+    f"{DAEMON_SET}, whose new pods load the module with it."
+)
 
 
 def keeps_module(machine: Machine) -> bool:
     """Returns whether nv_peer_mem is loaded under the name that a pod gives it."""
     return own_module(machine) == PEERMEM
+
+
+def to_build(machine: Machine) -> str:
+    """Returns what to do if the module is missing, or has to be built again, and a pod builds it;
+    an empty string if no pod does."""
+    if loads_modules(machine):
+        return TRIES_AGAIN
+    return LOG if keeps_module(machine) else ""
