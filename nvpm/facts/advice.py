@@ -317,7 +317,7 @@ class Advice:
         may be nv_peer_mem itself."""
         if pod.keeps_module(self.machine):
             return pod.SERVES
-        return f"Unload it: {UNLOAD_PEERMEM}"
+        return SERVED_ALREADY if own_module(self.machine) else f"Unload it: {UNLOAD_PEERMEM}"
 
     def not_permitted(self) -> str:
         """Returns the reason for which root cannot load any module."""

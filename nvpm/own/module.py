@@ -23,11 +23,14 @@ LOADING = Group(
         ),
         Own(
             "module-nvidia-peermem-loaded",
-            "nvidia_peermem is loaded and serves the same memory: unload it",
-            "NVIDIA's own module is loaded, and serves GPU memory already. Only one module can",
-            "`modprobe -r nvidia_peermem && echo 'blacklist nvidia_peermem' "
-            ">/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf`, then start nv_peer_mem again. Or "
-            "leave nvidia_peermem, and do without nv_peer_mem",
+            "<w> is loaded and serves the same memory: unload it",
+            "a module is loaded that serves GPU memory already, and only one can: NVIDIA's own, or "
+            "nv_peer_mem under its other name, as a pod loads it. `nvpm status` says which one "
+            "(driver: `nvidia_peermem`)",
+            "If NVIDIA's own is loaded: `modprobe -r nvidia_peermem && echo 'blacklist "
+            "nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf`, then start "
+            "nv_peer_mem again; or leave nvidia_peermem, and do without nv_peer_mem. If it is "
+            "nv_peer_mem, nothing has to be done",
             like="SECOND_CLIENT",
             here="{unload_peermem}",
         ),
