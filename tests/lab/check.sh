@@ -76,7 +76,7 @@ check_shell() {
 	# A user's locale changes the results of tr and sort, and the messages of compilers and
 	# dkms. So programs must set the locale. The exceptions are files that only call programs
 	# that set the locale, and files that must keep the user's locale.
-	product="^\./(build_release\.sh|build|docs|debian|init\.d|preload|src)(/|$)"
+	product="^\./(build_release\.sh|build|docs|debian|init\.d|preload|src|container)(/|$)"
 	called="^\./(build/(dkms|find|rust)/[a-z]+\.sh|init\.d/conf\.sh|dkms\.conf|debian/post(inst|rm)\.d/.*)$"
 	grep -E "$product" /tmp/files | grep -vE "$called" | xargs grep -Lx "LC_ALL=C" >/tmp/without_locale || :
 	cat /tmp/without_locale
@@ -176,10 +176,13 @@ check_preload_built() {
 	tested "$library" -k "not real_libibverbs and not musl"
 }
 
+# Tests the program of the container image on nodes that are made of files.
+check_container() { python3 -B -m pytest -q -p no:cacheprovider tests/container; }
+
 # Checks how Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm tests/try_mutants.py tests/nvpm tests/preload tests/scripts tests/lab tests/host)
-	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda)
+	local written=(nvpm container tests/container tests/try_mutants.py tests/nvpm tests/preload tests/scripts tests/lab tests/host)
+	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda tests/guest/operators)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"
 	mypy

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""`serve`: keeps the module loaded, built for the driver and the RDMA core that run."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import FrameType
+
+from . import build, hooks, kernel, metrics, places, report
+from .cache import Cache
+from .decide import Step, decide
+from .node import Node
+from .owners import owners, who
+from .settings import RELEASE, Settings
+
+# Seconds between two looks at the node, and between two attempts after a failure: at first, and at
+# most.
+PAUSE, FIRST, LATEST = 1, 15, 600
+
+
+class Stop(Exception):
+    """The container is to end."""
+
+
+class Keeper:
+    def __init__(self, node: Node, settings: Settings, cache: Cache, told: report.Report) -> None:
+        self.node, self.settings, self.cache, self.told = node, settings, cache, told
+        # The node for which an attempt has failed, with the reason, the number of failures, and
+        # the time of the next attempt.
+        self.failed: dict[str, str] = {}
+        self.why, self.failures, self.again = "", 0, 0.0
+
+    def tell(self, state: str, reason: str) -> None:
+        self.told.write(state, reason, self.settings.name)
+
+    def look(self) -> Step:
+        """Looks at the node once, and takes the next step."""
+        if self.settings.name == "nv_peer_mem":
+            hooks.write(self.node)
+        asked = report.asked(self.told.file.parent).exists()
+        step = decide(self.node, self.settings.name, self.settings.version, asked)
+        if step.do == "load":
+            self.load()
+        elif step.do == "unload":
+            self.tell(step.state, step.reason)
+            self.unload()
+        elif step.state == "held":
+            own = self.node.own()
+            self.tell(step.state, f"{step.reason}: {who(own.references if own else 0, owners())}")
+        else:
+            self.tell(step.state, step.reason)
+        return step
+
+    # ---- loading ----
+
+    def load(self) -> None:
+        """Loads the module from the cache. Otherwise builds the module, and the next look loads it."""
+        key = self.cache.key(self.node, self.settings.name, self.settings.version)
+        if key == self.failed and time.monotonic() < self.again:
+            return
+        files = self.cache.modules(key)
+        try:
+            if not files:
+                self.build(key)
+                return
+            self.tell("loading", f"{self.settings.name} {self.settings.version}, from the cache")
+            kernel.load(files, self.settings.parameters)
+        except places.Missing as missing:
+            self.fail(key, "waiting", str(missing))
+        except build.Failed as failed:
+            self.fail(key, "failed", f"the build: {failed} (all of its output: {self.log})")
+        except kernel.Refused as refused:
+            # The next attempt builds the module again, in case the entry of the cache is wrong.
+            self.cache.drop(key)
+            self.fail(key, "failed", f"{refused}. {advice(self.settings.name, str(refused))}")
+        else:
+            self.failed, self.failures = {}, 0
+
+    @property
+    def log(self) -> Path:
+        return self.cache.directory / "build.log"
+
+    def build(self, key: dict[str, str]) -> None:
+        found = places.find(self.node, self.cache)
+        driver, name = self.node.module("nvidia"), self.settings.name
+        self.tell(
+            "building",
+            f"{name} {self.settings.version} for kernel {key['kernel']}, with {found.driver}, "
+            f"{found.core} and the headers in {found.headers}",
+        )
+        with tempfile.TemporaryDirectory() as work:
+            try:
+                built = build.build(RELEASE, found, key["kernel"], name, Path(work))
+            finally:
+                if Path(work, "log").exists():
+                    shutil.copyfile(Path(work, "log"), self.log)
+            self.cache.store(key, built.directory)
+            symbols = built.directory / "nvidia.symvers"
+            if driver and symbols.exists():
+                self.cache.store_driver(driver.identity, symbols, built.header)
+
+    def fail(self, key: dict[str, str], state: str, reason: str) -> None:
+        """Tells a failure, and puts the next attempt off. A change of the node ends the wait."""
+        self.failures = self.failures + 1 if key == self.failed else 1
+        longest = FIRST if state == "waiting" else LATEST
+        self.again = time.monotonic() + min(FIRST << (self.failures - 1), longest)
+        self.failed = key
+        self.tell(state, reason)
+
+    # ---- unloading ----
+
+    def unload(self) -> bool:
+        """Unloads the module unless programs use it, and names these programs."""
+        own = self.node.own()
+        if not own or own.name != self.settings.name:
+            return True
+        try:
+            kernel.unload(own.name)
+        except kernel.Refused as refused:
+            self.tell("held", f"{refused}: {who(own.references, owners())}")
+            return False
+        self.tell("unloaded", f"{own.name} {own.version}")
+        return True
+
+
+def advice(name: str, said: str) -> str:
+    """Returns nvpm's advice about a module that could not be loaded."""
+    ended = subprocess.run(
+        ["nvpm", "advise", name, said], capture_output=True, text=True, check=False
+    )
+    return ended.stdout.strip()
+
+
+def serve(settings: Settings, node: Node, cache: Cache, told: report.Report) -> int:
+    """Keeps the module until a signal comes, and then unloads the module."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        # A second signal must not interrupt the unloading.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise Stop
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    keeper = Keeper(node, settings, cache, told)
+    if settings.port:
+        metrics.start(settings.port, node)
+    try:
+        while True:
+            keeper.look()
+            time.sleep(PAUSE)
+    except Stop:
+        keeper.unload()
+    return 0

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Reads the settings, which are variables of the container's environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from .node import OWN_NAMES
+
+RELEASE = Path("/usr/src/nvidia-peer-memory")
+CACHE = Path("/var/lib/nv_peer_mem")
+# The port of the metrics.
+PORT = 9989
+
+
+class Wrong(Exception):
+    """A setting is wrong."""
+
+
+class Settings(NamedTuple):
+    """The name of the module, its parameters, the port for metrics (0: no port), and the version
+    of the release in the image."""
+
+    name: str
+    parameters: list[str]
+    port: int
+    version: str
+
+
+def settings(environment: Mapping[str, str], release: Path = RELEASE) -> Settings:
+    name = environment.get("NVPM_NAME") or OWN_NAMES[0]
+    if name not in OWN_NAMES:
+        raise Wrong(f"NVPM_NAME={name}: the module is called {' or '.join(OWN_NAMES)}")
+    parameters = environment.get("NVPM_PARAMETERS", "").split()
+    for parameter in parameters:
+        if not re.fullmatch(r"(persistent_api_support|peerdirect_support)=[01]", parameter):
+            raise Wrong(
+                f"NVPM_PARAMETERS has {parameter!r}: the parameters are persistent_api_support=0 "
+                "or 1 and peerdirect_support=0 or 1, separated by blanks"
+            )
+    port = environment.get("NVPM_METRICS_PORT", str(PORT))
+    if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
+        raise Wrong(f"NVPM_METRICS_PORT={port}: this is no port; 0 stands for no metrics")
+    text = (release / "dkms.conf").read_text(encoding="utf-8")
+    version = re.search(r'^PACKAGE_VERSION="(.*)"$', text, re.MULTILINE)
+    assert version
+    return Settings(name, parameters, int(port), version[1])

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The keeper's attempts, with doubles of the build and of the kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from files import Files
+
+from keeper import build, kernel, places, report, serve
+from keeper.cache import Cache
+from keeper.places import Missing, Places
+from keeper.settings import Settings
+
+NAME = "nvidia_peermem"
+
+
+class World:
+    """The node, a clock, and what has been asked of the build and of the kernel."""
+
+    def __init__(self, node: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.node, self.now, self.calls = node, 1000.0, list[str]()
+        self.missing, self.failed, self.refused = "", "", ""
+        self.cache = Cache(tmp_path / "cache")
+        self.told = report.Report(tmp_path / "run")
+        settings = Settings(NAME, ["persistent_api_support=0"], 0, "2.0.0")
+        self.keeper = serve.Keeper(node, settings, self.cache, self.told)
+        monkeypatch.setattr(places, "find", self.find)
+        monkeypatch.setattr(build, "build", self.build)
+        monkeypatch.setattr(kernel, "load", self.load)
+        monkeypatch.setattr(kernel, "unload", self.unload)
+        monkeypatch.setattr(serve.hooks, "write", lambda node: self.calls.append("hook"))
+        monkeypatch.setattr(serve, "advice", lambda name, said: "Advice.")
+        monkeypatch.setattr(serve.time, "monotonic", lambda: self.now)
+
+    def find(self, node: Files, cache: Cache) -> Places:
+        if self.missing:
+            raise Missing(self.missing)
+        return Places(Path("/"), Path("/headers"), "DRIVER_ROOT=/d", "CORE_ROOT=/c")
+
+    def build(
+        self, release: Path, found: Places, version: str, name: str, work: Path
+    ) -> build.Built:
+        self.calls.append("build")
+        (work / "log").write_text("the output", encoding="utf-8")
+        if self.failed:
+            raise build.Failed(self.failed)
+        for file in (f"{name}.ko", "nv_peer_mem_callback.ko", "nvidia.symvers", "nv-p2p.h"):
+            (work / file).write_text(file, encoding="utf-8")
+        return build.Built(work, work / "nv-p2p.h")
+
+    def load(self, files: list[Path], parameters: list[str]) -> None:
+        self.calls.append("load " + " ".join(parameters))
+        assert [file.name for file in files] == ["nv_peer_mem_callback.ko", f"{NAME}.ko"]
+        if self.refused:
+            raise kernel.Refused(self.refused)
+        self.node.load_own(NAME)
+
+    def unload(self, name: str) -> None:
+        own = self.node.own()
+        assert own and own.name == name
+        if own.references:
+            raise kernel.Refused("rmmod: ERROR: Module nvidia_peermem is in use")
+        self.calls.append(f"unload {name}")
+        self.node.drop(f"/sys/module/{name}")
+        self.node.drop(f"/sys/module/ib_core/holders/{name}")
+
+    def look(self) -> str:
+        """Looks once, and returns the state and the reason."""
+        self.keeper.look()
+        status = report.read(self.told.file.parent)
+        assert status
+        return f"{status.state}: {status.reason}"
+
+    def did(self) -> list[str]:
+        calls, self.calls = self.calls, []
+        return calls
+
+
+@pytest.fixture
+def world(node: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    node.load("nvidia")
+    node.load_core()
+    return World(node, tmp_path, monkeypatch)
+
+
+def test_builds_once(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert world.look().startswith(f"building: {NAME} 2.0.0 for kernel 6.8.0-60-generic, with DRI")
+    assert world.look() == f"loading: {NAME} 2.0.0, from the cache"
+    assert world.look() == f"ready: {NAME} 2.0.0 is registered with the RDMA core"
+    assert world.did() == ["build", "load persistent_api_support=0"]
+    world.look()
+    assert capsys.readouterr().out.count("ready:") == 1
+    world.unload(NAME)
+    world.look()
+    assert world.did() == [f"unload {NAME}", "load persistent_api_support=0"]
+
+
+def test_another_core(world: World) -> None:
+    for _ in range(3):
+        world.look()
+    world.unload(NAME)
+    world.node.load_core("2")
+    world.did()
+    for _ in range(3):
+        world.look()
+    assert world.did() == ["build", "load persistent_api_support=0"]
+    assert world.cache.driver(world.node.identity("nvidia"))
+
+
+def test_a_part_is_missing(world: World) -> None:
+    """The part can appear at any time, so the pauses do not grow."""
+    world.missing = "no headers"
+    for _ in range(5):
+        assert world.look() == "waiting: no headers"
+        world.now += serve.FIRST - 1
+        assert world.look() == "waiting: no headers"
+        world.now += 1
+    world.missing = ""
+    assert world.look().startswith("building")
+
+
+def test_the_build_fails(world: World) -> None:
+    """The pauses grow, and end when the node changes."""
+    world.failed = "gcc is missing"
+    pauses = []
+    for _ in range(8):
+        before = world.now
+        while not world.did():
+            text = world.look()
+            world.now += 1
+        pauses.append(world.now - before)
+    assert text.startswith("failed: the build: gcc is missing (all of its output: ")
+    assert (world.cache.directory / "build.log").read_text() == "the output"
+    assert pauses[1:] == [15, 30, 60, 120, 240, 480, 600]
+    world.node.load_core("2")
+    world.look()
+    assert world.did() == ["build"]
+
+
+def test_the_kernel_refuses(world: World) -> None:
+    """The entry of the cache may be wrong, so the next attempt builds."""
+    world.look()
+    world.refused = "insmod: ERROR: could not insert module: Invalid parameters"
+    assert world.look() == f"failed: {world.refused}. Advice."
+    assert world.did() == ["build", "load persistent_api_support=0"]
+    world.look()
+    assert world.did() == []
+    world.now += serve.FIRST
+    world.refused = ""
+    for _ in range(2):
+        world.look()
+    assert world.did() == ["build", "load persistent_api_support=0"]
+    assert world.look().startswith("ready")
+
+
+def test_asked_to_unload(world: World) -> None:
+    for _ in range(3):
+        world.look()
+    world.node.load_own(NAME, references=2)
+    report.asked(world.told.file.parent).touch()
+    assert "held: " in world.look() and "2 references to the module are held" in world.look()
+    world.node.load_own(NAME)
+    assert world.look() == f"unloaded: {NAME} 2.0.0"
+    assert world.look().startswith("unloaded: the module was unloaded on request")
+
+
+@pytest.mark.parametrize("name, left", [(NAME, False), ("nv_peer_mem", True)])
+def test_the_end(world: World, name: str, left: bool) -> None:
+    """A module that this pod has not loaded stays."""
+    world.node.load_own(name)
+    assert world.keeper.unload()
+    assert (world.node.own() is not None) == left
+
+
+def test_the_end_with_registrations(world: World) -> None:
+    world.node.load_own(NAME, references=1)
+    assert not world.keeper.unload()
+    status = report.read(world.told.file.parent)
+    assert status and status.state == "held" and "is in use: 1 references" in status.reason

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The settings of the container's environment, and the result of a build as text."""
+
+from pathlib import Path
+
+import pytest
+
+from keeper import build
+from keeper.settings import Settings, Wrong, settings
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+def test_defaults() -> None:
+    text = (TOP / "dkms.conf").read_text(encoding="utf-8")
+    version = text.partition('PACKAGE_VERSION="')[2].partition('"')[0]
+    assert settings({}, TOP) == Settings("nvidia_peermem", [], 9989, version)
+    chosen = {
+        "NVPM_NAME": "nv_peer_mem",
+        "NVPM_PARAMETERS": " persistent_api_support=0  peerdirect_support=1",
+        "NVPM_METRICS_PORT": "0",
+    }
+    both = ["persistent_api_support=0", "peerdirect_support=1"]
+    assert settings(chosen, TOP) == Settings("nv_peer_mem", both, 0, version)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        ("NVPM_NAME", "nvidia-peermem"),
+        ("NVPM_PARAMETERS", "persistent_api_support=2"),
+        ("NVPM_PARAMETERS", "persistent_api_support"),
+        ("NVPM_PARAMETERS", "peerdirect_support=1;x"),
+        ("NVPM_METRICS_PORT", "65536"),
+        ("NVPM_METRICS_PORT", "-1"),
+        ("NVPM_METRICS_PORT", "http"),
+    ],
+)
+def test_wrong_settings(setting: tuple[str, str]) -> None:
+    with pytest.raises(Wrong, match=setting[0]):
+        settings(dict([setting]), TOP)
+
+
+@pytest.mark.parametrize(
+    "log, said",
+    [
+        ("a\nnv_peer_mem: pahole is missing\nmake: *** [Makefile:40: modules] Error 1\n", "pahole"),
+        ("x.c:1: error: first\nx.c:2: error: second\nmake: *** Error 1\n", "x.c:1: error: first"),
+        ("x\n", "make has ended with 2"),
+    ],
+)
+def test_the_reason_of_a_failed_build(log: str, said: str) -> None:
+    assert said in build.reason(log, 2)
