@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .node import OFED, Node
 
-HOOK = Path("/usr/lib/nvidia-peer-memory/ofed-container-hook")
+HOOK = Path("/usr/lib/nvidia-peer-memory/ofed-container-pre-stop")
 PLACE = f"{OFED}/nv_peer_mem/pre-stop"
 
 

@@ -398,6 +398,13 @@ def installs(name: str) -> set[tuple[str, str]]:
     return {(file, line.split()[-1]) for line in lines for file in line.split()[:-1]}
 
 
+# The programs beside the service.
+TOOLS = (
+    "nvpm nvpm.sh init.d/conf.sh init.d/module-event init.d/openibd-hook "
+    "init.d/ofed-container-pre-stop init.d/ofed-container-post-start"
+)
+
+
 def test_debian_lists() -> None:
     source = "usr/src/nvidia-peer-memory-${env:NVPM_VERSION}"
     hook = "debian/postinst.d/nvidia-peer-memory"
@@ -408,9 +415,8 @@ def test_debian_lists() -> None:
         (hook, "etc/kernel/postinst.d"),
         (hook, "etc/kernel/header_postinst.d"),
     }
-    tools = ("nvpm", "nvpm.sh", "init.d/conf.sh", "init.d/module-event", "init.d/openibd-hook")
     assert installs(f"{NAME}.install") == {
-        *((file, f"usr/lib/{NAME}") for file in tools),
+        *((file, f"usr/lib/{NAME}") for file in TOOLS.split()),
         ("init.d/90-nv_peer_mem.rules", "usr/lib/udev/rules.d"),
         ("completions/nvpm", "usr/share/bash-completion/completions"),
         ("nv_peer_mem.conf", "etc/infiniband"),
@@ -449,8 +455,7 @@ def test_rpm_lists() -> None:
     hook = "ln -s ../../..%{_usrsrc}/%{dkms_name}-%{version}/build/dkms/kernel %{buildroot}"
     assert f"{hook}%{{kernel_install_dir}}/41-%{{dkms_name}}.install\n" in SPEC
     assert '\ncp -a Kbuild Makefile dkms.conf build src "$source/"\n' in SPEC
-    tools = "nvpm nvpm.sh init.d/conf.sh init.d/module-event init.d/openibd-hook"
-    assert f"\ncp -a {tools} %{{buildroot}}%{{tools_dir}}/\n" in SPEC
+    assert f"\ncp -a {TOOLS} %{{buildroot}}%{{tools_dir}}/\n" in SPEC
 
 
 def settings(file: str) -> dict[str, list[str]]:
