@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 from files import Files
 
-from keeper import build, kernel, places, report, serve
+from keeper import build, hooks, kernel, places, report, serve
 from keeper.cache import Cache
 from keeper.places import Missing, Places
 from keeper.settings import Settings
@@ -30,9 +31,9 @@ class World:
         monkeypatch.setattr(build, "build", self.build)
         monkeypatch.setattr(kernel, "load", self.load)
         monkeypatch.setattr(kernel, "unload", self.unload)
-        monkeypatch.setattr(serve.hooks, "write", lambda node: self.calls.append("hook"))
+        monkeypatch.setattr(hooks, "write", lambda node: self.calls.append("hook"))
         monkeypatch.setattr(serve, "advice", lambda name, said: "Advice.")
-        monkeypatch.setattr(serve.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
 
     def find(self, node: Files, cache: Cache) -> Places:
         if self.missing:

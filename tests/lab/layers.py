@@ -30,6 +30,8 @@ These layers are only for some guests (the column "layers" of ../jobs.md):
     ideal       the client with which the benchmark compares the module
     mlx5        the RDMA driver of NVIDIA's network cards with peer memory, compiled from Debian's
                 source (mlx5source), and the list of all modules (depmod)
+    operators   the container image, and what the operators of a cluster bring in containers:
+                versions of driver and core
     python      all of Python, for programs that measure
 
 No guest has these layers: pytest, which tests and checks programs of Python, and above it emulator,
@@ -506,6 +508,43 @@ class Layers:
         words = (self.kver, self.kseries)
         self.add("mlx5", text, LAB / "ofed", on=f"{source}:{core}", words=words)
         self.add("depmod", "the list of all modules", words=[self.kver])
+
+    def extra_operators(self) -> None:
+        """Adds the container image, a program that runs containers, and what the operators'
+        containers bring: versions of driver and core. An emulated guest compiles the module in
+        minutes, so the image does so here, for each pair of driver and core."""
+        self.add("crun", "a program that runs containers", on=self.lab_base, network=True)
+        self.add(
+            "operators",
+            "drivers and RDMA cores of the operators' containers",
+            LAB / "nvidia",
+            LAB / "operators",
+            LAB / "compat.h",
+            words=[self.kver],
+        )
+        self.add_image_base()
+        keeper, ready = TOP / "container/keeper", self.make_ready()
+        inputs = [*MODULE, ready, keeper, LAB / "operators"]
+        text = "the module, built in the image for each pair (a minute)"
+        self.add("imagebuilt", text, *inputs, words=[self.kver])
+        release = [TOP / name for name in ("nvpm", "nvpm.sh", "LICENSE", "LICENSES", "container")]
+        release.append(TOP / "init.d")
+        # The layer installs files into a directory of its own, so any layers may lie below.
+        self.add("image", "the image", *MODULE, *release, ready, on=self.lab_base)
+
+    def add_image_base(self) -> None:
+        """Adds Debian's packages of the container image, below /image."""
+        files = [TOP / f"container/{name}" for name in ("make-image", "packages.txt", "dpkg.cfg")]
+
+        def fill(where: Path) -> None:
+            (where / "root").mkdir()
+            command = ["sh", files[0], "--base", where / "root/image", making.mirror()]
+            run = functools.partial(subprocess.run, command, check=False)
+            cache.logged("imagebase", "installing the packages of the image", run)
+
+        name = making.layer_name("imagebase", cache.hash_of(*files))
+        base = self.make(name, "imagebase", "Debian's packages of the image (a minute)", fill)
+        self.stack = f"{base}:{self.stack}"
 
     def extra_service(self) -> None:
         self.add("service", "service", *SERVICE, on=self.lab_base)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The manifests agree with Kubernetes' schemas, with and without each patch, and with the image."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from keeper.settings import PORT
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.append(str(TOP / "tests/guest/operators"))
+
+import bundle  # noqa: E402
+
+CONTAINER = TOP / "container"
+DAEMON_SET = str(CONTAINER / "daemonset.yaml")
+PATCHES = [str(CONTAINER / f"{name}.yaml") for name in ("label", "owners")]
+
+
+def documents(name: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((CONTAINER / name).read_text(encoding="utf-8")))
+
+
+def valid(document: dict[str, Any]) -> None:
+    kubernetes_validate.validate(document, "1.37", strict=True)
+
+
+@pytest.mark.parametrize("patches", [[], PATCHES[:1], PATCHES[1:], PATCHES])
+def test_valid(patches: list[str]) -> None:
+    found = bundle.daemon_set(DAEMON_SET, patches)
+    valid(found)
+    (container,) = found["spec"]["template"]["spec"]["containers"]
+    name = next(one["value"] for one in container["env"] if one["name"] == "NVPM_NAME")
+    label = PATCHES[0] in patches
+    assert name == ("nv_peer_mem" if label else "nvidia_peermem")
+    assert (
+        "nvidia.com/gpu.deploy.client" in found["spec"]["template"]["spec"]["nodeSelector"]
+    ) == (label)
+    mounts = {
+        mount["mountPath"]: mount.get("readOnly", False) for mount in container["volumeMounts"]
+    }
+    # Under its own name, the pod writes a hook for the OFED container.
+    assert mounts.pop("/run/mellanox") != label
+    assert not mounts.pop("/var/lib/nv_peer_mem") and all(mounts.values())
+
+
+def test_a_mistake_is_noticed() -> None:
+    found = bundle.daemon_set(DAEMON_SET, [])
+    found["spec"]["template"]["spec"]["containers"][0]["capabilities"] = ["SYS_MODULE"]
+    with pytest.raises(kubernetes_validate.ValidationError):
+        valid(found)
+
+
+def test_least_privileges() -> None:
+    spec = bundle.daemon_set(DAEMON_SET, [])["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    secure = container["securityContext"]
+    assert secure["capabilities"] == {"drop": ["ALL"], "add": ["SYS_MODULE"]}
+    assert not secure["allowPrivilegeEscalation"] and "privileged" not in secure
+    assert not {"hostPID", "hostNetwork", "hostIPC"} & spec.keys()
+    assert not spec["automountServiceAccountToken"]
+    # The driver's manager waits 300 s for pods of its clients.
+    assert spec["terminationGracePeriodSeconds"] < 300
+
+
+def test_namespace() -> None:
+    namespace, daemon_set = documents("daemonset.yaml")
+    valid(namespace)
+    assert namespace["metadata"]["name"] == daemon_set["metadata"]["namespace"]
+
+
+def test_the_image_has_what_is_called() -> None:
+    (container,) = bundle.daemon_set(DAEMON_SET, [])["spec"]["template"]["spec"]["containers"]
+    assert container["readinessProbe"]["exec"]["command"] == ["nv-peer-mem", "probe"]
+    assert (CONTAINER / "nv-peer-mem").stat().st_mode & 0o111 == 0o111
+    assert container["ports"][0]["containerPort"] == PORT
+    version = re.search(r'PACKAGE_VERSION="(.*)"', (TOP / "dkms.conf").read_text(encoding="utf-8"))
+    assert version and container["image"].endswith(f":{version[1]}")
+
+
+def test_kmm() -> None:
+    """KMM's schema is not among Kubernetes' own. The names of the fields are those of its API."""
+    (module,) = documents("kmm.yaml")
+    assert (module["apiVersion"], module["kind"]) == ("kmm.sigs.x-k8s.io/v1beta1", "Module")
+    container = module["spec"]["moduleLoader"]["container"]
+    assert container["modprobe"] == {"moduleName": "nvidia_peermem", "dirName": "/opt"}
+    assert set(container["kernelMappings"][0]) == {"regexp", "containerImage"}
+    assert module["spec"]["selector"]
+
+
+def test_values() -> None:
+    (values,) = documents("values-gpu-operator.yaml")
+    assert values == {"driver": {"rdma": {"enabled": False}}}
+    (policy,) = documents("values-network-operator.yaml")
+    (variable,) = policy["spec"]["ofedDriver"]["env"]
+    assert variable["name"] == "OPENIBD_PRE_STOP"
+    assert variable["value"] == "/run/mellanox/drivers/nv_peer_mem/pre-stop"
