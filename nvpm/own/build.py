@@ -34,6 +34,19 @@ BUILD = Group(
             "`make clean` as that user, then `make`",
         ),
         Own(
+            "build-root-relative",
+            "<w> is a relative path: give an absolute path",
+            "`CORE_ROOT=` or `DRIVER_ROOT=` does not begin with `/`",
+            "Give the path from `/` on",
+        ),
+        Own(
+            "build-root-none",
+            "<w> is no directory: give the root directory below which the modules are",
+            "`CORE_ROOT=` or `DRIVER_ROOT=` names no directory, for example because the container "
+            "that shows this directory does not run",
+            "Look whether the container runs, or correct the path",
+        ),
+        Own(
             "build-no-make",
             "nv_peer_mem: make is missing",
             "make is not installed",
@@ -367,9 +380,27 @@ BUILD = Group(
         ),
         Own(
             "build-install-nothing",
-            "there is no nv_peer_mem.ko to install",
-            "nothing was built here yet",
-            "Run `make` first",
+            "there is no <w>.ko to install",
+            "nothing was built here yet under that name",
+            "Run `make` first, with the same `NVPM_NAME=`",
+        ),
+        Own(
+            "build-name",
+            "the module is called nv_peer_mem or nvidia_peermem",
+            "`NVPM_NAME=` is neither of the two names that the module can have",
+            "Leave `NVPM_NAME=` out, or see [kubernetes.md](kubernetes.md#two-names)",
+        ),
+        Own(
+            "build-name-marker",
+            "with NVPM_NAME=<w> there is no marker",
+            "a module called nvidia_peermem needs no marker, which would have the same name",
+            "`make` without `marker`",
+        ),
+        Own(
+            "build-name-installed",
+            "the module would take the place of NVIDIA's nvidia-peermem on this machine",
+            "a module called nvidia_peermem is for images, and would replace NVIDIA's file here",
+            "`DESTDIR=` with the root directory of the image; on a machine leave `NVPM_NAME=` out",
         ),
         Own(
             "build-install-not-writable",

@@ -6,10 +6,9 @@ from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
 
 SECTION = Section(
     "GPU Operator, Network Operator",
-    "The driver container contains nvidia-peermem. This module is built for a "
-    "driver on the host, and not for the container's driver: use this module only "
-    "with `driver.enabled=false`. [kubernetes.md](kubernetes.md) gives the "
-    "reasons, and says what pods need.",
+    "The driver container contains nvidia-peermem. Beside the operators' containers, this module "
+    "comes as an image, whose pod builds and loads the module under the name nvidia_peermem. "
+    "[kubernetes.md](kubernetes.md) has the details, and says what other pods need.",
     (
         Message(
             "Module nvidia-peermem not found in directory",
@@ -170,10 +169,11 @@ SECTION = Section(
             "failed to unload nvidia_peermem module",
             "Mellanox/doca-driver-build: entrypoint/internal/entrypoint/entrypoint.go",
             (Case(c.MODULE_IN_USE),),
-            note="the Network Operator replaces OFED. nv_peer_mem holds OFED too, and is not in "
-            "its list",
-            do="Drain the node and `systemctl stop nv_peer_mem`, then restart the pod. Else the "
-            "restart of OFED removes the node's NICs: [kubernetes.md](kubernetes.md)",
+            note="the Network Operator replaces OFED, and has unloaded nothing yet. A module that "
+            "is called nv_peer_mem also uses OFED, and the operator does not know that name",
+            do="Drain the node, so that its GPU jobs end. If nv_peer_mem is loaded, also "
+            "`systemctl stop nv_peer_mem`, or the restart of OFED removes the node's NICs: "
+            "[kubernetes.md](kubernetes.md)",
         ),
         Message(
             'network.nvidia.com/operator.mofed.wait<=true|: true|: "true"|": "true"|":"true">',
@@ -328,8 +328,10 @@ SECTION = Section(
             "third-party RDMA modules are loaded for current driver",
             "Mellanox/doca-driver-build: entrypoint/internal/entrypoint/entrypoint.go",
             (Case(c.MODULE_IN_USE),),
-            do="`UNLOAD_THIRD_PARTY_RDMA_MODULES=true` for drivers of other vendors' NICs; for "
-            "nv_peer_mem see [kubernetes.md](kubernetes.md)",
+            note="nothing is unloaded yet. The variable of the message does not unload these "
+            "modules since June 2026",
+            do="Unload the modules that the message's list has, on the node: for nv_peer_mem "
+            "`systemctl stop nv_peer_mem`, and see [kubernetes.md](kubernetes.md)",
         ),
         Message(
             "failed to restart openibd service",
