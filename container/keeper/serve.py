@@ -59,7 +59,8 @@ class Keeper:
     # ---- loading ----
 
     def load(self) -> None:
-        """Loads the module from the cache. Otherwise builds the module, and the next look loads it."""
+        """Loads the module from the cache. If the cache lacks the module, builds it, and the next
+        look loads it."""
         key = self.cache.key(self.node, self.settings.name, self.settings.version)
         if key == self.failed and time.monotonic() < self.again:
             return
