@@ -75,6 +75,8 @@ class Keeper:
             self.fail(key, "waiting", str(missing))
         except build.Failed as failed:
             self.fail(key, "failed", f"the build: {failed} (all of its output: {self.log})")
+        except OSError as error:
+            self.fail(key, "failed", f"a file cannot be read or written: {error}")
         except kernel.Refused as refused:
             # The next attempt builds the module again, in case the entry of the cache is wrong.
             self.cache.drop(key)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from pathlib import Path
 
@@ -23,6 +24,7 @@ class World:
     def __init__(self, node: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.node, self.now, self.calls = node, 1000.0, list[str]()
         self.missing, self.failed, self.refused = "", "", ""
+        self.full = False
         self.cache = Cache(tmp_path / "cache")
         self.told = report.Report(tmp_path / "run")
         settings = Settings(NAME, ["persistent_api_support=0"], 0, "2.0.0")
@@ -47,6 +49,8 @@ class World:
         (work / "log").write_text("the output", encoding="utf-8")
         if self.failed:
             raise build.Failed(self.failed)
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
         for file in (f"{name}.ko", "nv_peer_mem_callback.ko", "nvidia.symvers", "nv-p2p.h"):
             (work / file).write_text(file, encoding="utf-8")
         return build.Built(work, work / "nv-p2p.h")
@@ -138,6 +142,16 @@ def test_the_build_fails(world: World) -> None:
     world.node.load_core("2")
     world.look()
     assert world.did() == ["build"]
+
+
+def test_the_disk_is_full(world: World) -> None:
+    """The pod goes on, because a pod that ends again and again says nothing."""
+    world.full = True
+    assert "failed: a file cannot be read or written: [Errno 28] No space left" in world.look()
+    assert world.did() == ["build"]
+    world.full = False
+    world.now += serve.FIRST
+    assert world.look().startswith("building")
 
 
 def test_the_kernel_refuses(world: World) -> None:

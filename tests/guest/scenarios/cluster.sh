@@ -27,6 +27,14 @@ serves_again() {
 	nics_are_there "$1"
 }
 
+# metrics: prints what the pod serves to Prometheus.
+metrics() {
+	exec 9<>/dev/tcp/127.0.0.1/9989
+	printf 'GET /metrics HTTP/1.0\r\n\r\n' >&9
+	cat <&9
+	exec 9>&-
+}
+
 say "first start"
 node_without_drivers
 pod_start
@@ -128,6 +136,10 @@ pod_start /operators/owners.yaml
 serves_again "with more rights"
 hold gpuverbs register --offset 0 --length 300001 --kept 3
 echo "$held" >"/sys/fs/cgroup/kubepods-pod${uid//-/_}.slice/cgroup.procs"
+metrics >/tmp/metrics
+check "the metrics are those of a node" grep -qx 'nvpm_loaded 1' /tmp/metrics
+check "and have the pod's state" grep -qxF 'nv_peer_mem_pod_state{state="ready"} 1' /tmp/metrics
+check "and who holds the module" grep -qxF "nv_peer_mem_pod_registrations{process=\"$held\",command=\"gpuverbs\",pod=\"training/trainer-0\"} 3" /tmp/metrics
 check "a stop ends the pod" pod_stop
 check "which has named process and pod" grep -qE "held: .*process $held \(gpuverbs\) of pod training/trainer-0 has 3 registrations" "$POD_LOG"
 check "the module has stayed" test -d /sys/module/nvidia_peermem
