@@ -337,6 +337,7 @@ SHELL = {
     "init.d/nv_peer_mem": "nv_peer_mem: ",
     "init.d/module-event": "nv_peer_mem: ",
     "init.d/openibd-hook": "nv_peer_mem: ",
+    "init.d/ofed-container-*": "nv_peer_mem: ",
     "nvpm.sh": "",
     "debian/*.p*": "",
     "debian/preinst.in": "",

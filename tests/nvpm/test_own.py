@@ -18,13 +18,14 @@ from nvpm.explain.answer import FOUND, NOTHING, Answer, plain
 from nvpm.explain.judge import judged
 from nvpm.explain.show import Text
 from nvpm.explain.wording import sentence
-from nvpm.own import others
+from nvpm.own import others, pod
 from nvpm.own.model import CAUSE, FINE, FOLLOWS, KINDS, Own
 from nvpm.own.table import BY_ID, MESSAGES
 from nvpm.read.machine import Machine
 
 PRINTED = printed.everything()
-OF_OTHERS = [message for group in others.GROUPS for message in group.messages]
+# tests/container/test_messages.py compares the messages of the pod.
+OF_OTHERS = [message for group in (*others.GROUPS, pod.POD) for message in group.messages]
 # A time stamp of dmesg, and a line of the journal and of dkms' make.log before a message.
 BEFORE = ("", "[   12.345678] ", "Nov 26 20:14:07 beta7 kernel: ")
 
