@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 
-from . import kernel, report
+from . import kernel, metrics, report
 from .cache import Cache, Unsafe
 from .node import Node
 from .owners import owners, who
@@ -16,12 +16,13 @@ from .serve import serve
 from .settings import CACHE, Wrong, settings
 
 USAGE = """\
-Usage: nv-peer-mem serve | unload | probe [--selftest]
+Usage: nv-peer-mem serve | unload | probe [--selftest] | metrics
   serve    waits for NVIDIA's driver and the RDMA core, builds the module for them, loads it, and
            does so again when one of them is replaced; unloads it when the container ends
   unload   unloads the module, and has serve leave it unloaded until the container starts again
   probe    exits with 0 if the module is registered with the RDMA core, and prints the state
            --selftest  also registers GPU memory; the container needs a GPU and RDMA devices
+  metrics  prints what the port of serve gives to Prometheus
 Environment of serve:
   NVPM_NAME=         nvidia_peermem or nv_peer_mem: the module's name  (default: nvidia_peermem)
   NVPM_PARAMETERS=   parameters of the module                          (default: none)
@@ -75,6 +76,9 @@ def main(words: list[str]) -> int:
         return unload(node)
     if words in (["probe"], ["probe", "--selftest"]):
         return probe(node, words[1:])
+    if words == ["metrics"]:
+        sys.stdout.write(metrics.metrics(node, report.read()))
+        return 0
     if words == ["serve"]:
         try:
             chosen = settings(os.environ)

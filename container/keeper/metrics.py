@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Serves metrics for Prometheus on a port: those of `nvpm status --prometheus`, the keeper's state,
-and the registrations that keep the module loaded."""
+"""Metrics for Prometheus: those of `nvpm status --prometheus`, the state that `serve` has reached,
+and the registrations that keep the module loaded. `serve` gives them to whoever asks its port."""
 
 from __future__ import annotations
 
 import subprocess
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,12 +25,15 @@ STATES = (
     "blocked",
     "failed",
 )
-# A scrape of several servers at a time must not look at the machine several times.
+# Several servers that ask at a time must not make this pod look at the node several times.
 KEPT = 10
+# Seconds after which a command of nvpm counts as hung.
+LONGEST = 60
 
 
-def start(port: int, node: Node) -> None:
-    page = Page(node)
+def start(port: int) -> ThreadingHTTPServer:
+    """Serves the metrics on PORT, from threads of this process. Port 0 is any free port."""
+    page = Page()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -48,34 +52,42 @@ def start(port: int, node: Node) -> None:
 
     server = ThreadingHTTPServer(("", port), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
 
 
 class Page:
-    """The metrics, which are made again at most every KEPT seconds."""
+    """The metrics, which are made again at most every KEPT seconds. Another process makes them,
+    because nvpm uses signals, and this is not the main thread."""
 
-    def __init__(self, node: Node) -> None:
-        self.node, self.lock = node, threading.Lock()
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
         self.made, self.kept = float("-inf"), ""
 
     def text(self) -> str:
         with self.lock:
             if time.monotonic() - self.made > KEPT:
-                self.kept = of_nvpm() + of_keeper(self.node)
+                self.kept = printed([sys.executable, "-B", "-m", "keeper", "metrics"])
                 self.made = time.monotonic()
             return self.kept
 
 
-def of_nvpm() -> str:
-    command = ["nvpm", "status", "--prometheus"]
+def printed(command: list[str]) -> str:
+    """Returns the output of a command, or nothing if the command hangs."""
     try:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        said = subprocess.run(
+            command, stdout=subprocess.PIPE, text=True, timeout=LONGEST, check=False
+        )
     except subprocess.TimeoutExpired:
         return ""
     return said.stdout
 
 
-def of_keeper(node: Node) -> str:
-    status = report.read()
+def metrics(node: Node, status: report.Status | None) -> str:
+    """Returns all metrics."""
+    return printed(["nvpm", "status", "--prometheus"]) + of_pod(node, status)
+
+
+def of_pod(node: Node, status: report.Status | None) -> str:
     lines = ["# TYPE nv_peer_mem_pod_state gauge"]
     reached = status.state if status else ""
     for state in STATES:

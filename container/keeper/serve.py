@@ -152,7 +152,7 @@ def serve(settings: Settings, node: Node, cache: Cache, told: report.Report) -> 
     signal.signal(signal.SIGINT, stop)
     keeper = Keeper(node, settings, cache, told)
     if settings.port:
-        metrics.start(settings.port, node)
+        metrics.start(settings.port)
     try:
         while True:
             keeper.look()
