@@ -2,33 +2,33 @@
 /*
  * The internals of the simulated NVIDIA driver.
  *
- * A test double of the open nvidia.ko for clients of its peer-to-peer
- * interface. Its calls are NVIDIA's own code (driver.c), on top of the lab's resource
- * manager (rm.c, dma.c). Around them (exports.c) and beneath them (memory.c) every
- * object is counted, and a violation is recorded where the real driver would
- * corrupt memory, hang or crash because of what its client did.
+ * The module is a double of the open nvidia.ko for clients of its peer-to-peer interface. The
+ * calls of this interface are NVIDIA's own code (driver.c), on top of the lab's resource manager
+ * (rm.c, dma.c). The lab counts every object above that code (exports.c) and below it (memory.c),
+ * and records a violation where a mistake of the client would make the real driver corrupt memory,
+ * hang or crash.
  *
  * Owners of objects
  *
- *   sim_alloc    memory of one cudaMalloc. Owns frames of the BAR from mmap()
- *                until it has been freed and no persistent pin is left.
- *   sim_pin      pages that the resource manager has mapped for one get_pages. Holds
- *                its allocation while it is alive; afterwards a tombstone in the
- *                quarantine, which has the memory that was the table's.
- *   sim_mapping  one dma_map_pages. Lives like a pin, and not longer than its pin.
+ *   sim_alloc    is the memory of one cudaMalloc. It owns frames of the BAR from mmap() until the
+ *                memory is freed and no persistent pin is left.
+ *   sim_pin      is the pages that the resource manager has mapped for one get_pages. It has a
+ *                reference to its allocation. After its end, it stays in the quarantine and keeps
+ *                the memory of the page table, so that a later use of the table is noticed.
+ *   sim_mapping  is one dma_map_pages. It also ends in the quarantine, and ends before its pin.
  *
  * Locks, outermost first
  *
- *   mmap_lock    of a process. Only the kernel takes it, around mmap, fault and close.
- *   API lock     apilock.c. Exclusive, not recursive, may be held for long.
- *                Held while a client's free callback runs.
- *   gpu.lock     every list and every state below. Never held while a client
- *                is called, while DMA is mapped, or while PTEs are zapped.
- *   spinlocks    leaves.
+ *   mmap_lock    belongs to a process. Only the kernel takes it, around mmap, fault and close.
+ *   API lock     is in apilock.c. It is exclusive and not recursive, may be held for long, and is
+ *                held while a client's free callback runs.
+ *   gpu.lock     protects every list and every state below. It is never held while a client is
+ *                called, while DMA is mapped, or while PTEs are zapped.
+ *   spinlocks    are the innermost locks.
  *
- * mmap_lock is taken outside of the API lock in one case only: when a knob,
- * "free_from" or "inject_from", says "close". Then nothing that a callback
- * reaches may need the mmap_lock of the process that is unmapping.
+ * mmap_lock is taken before the API lock in one case only: if the knob "free_from" or "inject_from"
+ * is "close". In that case, code that a callback reaches must not need the mmap_lock of the process
+ * that is unmapping.
  */
 #ifndef SIM_H
 #define SIM_H
