@@ -49,6 +49,7 @@ def build(release: Path, places: Places, kernel: str, name: str, work: Path) -> 
     return Built(tree, header(log, tree))
 
 
+# TODO[COMP]: headers that name another compiler than Debian's gcc. TODO[SIGN]: a signature.
 def settings(places: Places, kernel: str, name: str) -> list[str]:
     """Returns the settings of make."""
     return [

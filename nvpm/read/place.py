@@ -52,6 +52,7 @@ def ofed_in_container(machine: Machine) -> bool:
 def loads_modules(machine: Machine) -> bool:
     """Returns whether this is a pod that loads modules for the node. Only such a pod sees the
     directories of the operators' containers, and such a pod has no GPU of its own."""
+    # TODO[SEES]: on the node, nvpm cannot tell that a pod keeps a module with the name nv_peer_mem.
     return bool(container(machine)) and (driver_in_container(machine) or ofed_in_container(machine))
 
 

@@ -5,6 +5,8 @@ bench.py JOB
 Registrations go through a file of the RDMA core, umem, and need no device. Each open file is one
 registration (../lab/ofed/core/peer_consumer.c). A measurement is a line of JSON, which has its
 subject and its figures by name.
+
+TODO[HARD]: no speed was measured on real hardware.
 """
 
 import ctypes

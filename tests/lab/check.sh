@@ -188,6 +188,16 @@ check_python() {
 	mypy
 }
 
+# Checks that each tag of the list of open work stands in the code, and each tag of the code in the
+# list.
+check_todo() {
+	sed -n 's/^| \([A-Z0-9]\{4\}\) | .*/\1/p' docs/maintaining.md | sort >/tmp/listed
+	grep -rhoE --exclude-dir=.git --exclude-dir=target --exclude=maintaining.md 'TODO\[[A-Z0-9]{4}\]' . |
+		sed 's/TODO\[\(.*\)\]/\1/' | sort -u >/tmp/marked
+	[ -s /tmp/listed ]
+	diff /tmp/listed /tmp/marked
+}
+
 # Checks the report of measurements.
 check_bench() { PYTHONPATH=tests/guest python3 -B tests/lab/bench_test.py; }
 

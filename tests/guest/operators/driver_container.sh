@@ -2,7 +2,7 @@
 #
 # The GPU Operator's driver container, as gpu-driver-container of August 2026 behaves on Ubuntu
 # 24.04. DRIVER is a version that /operators has. The container builds the driver itself, so the
-# headers of the kernel are in its root directory.
+# headers of the kernel are in its root directory. TODO[RHEL]: the order of RHEL's script.
 
 DRIVER_SHOWN=/run/nvidia/driver
 DRIVER_FLAG=/run/nvidia/validations/.driver-ctr-ready

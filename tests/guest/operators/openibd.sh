@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # The OFED container's openibd, as that of OFED 5.8 to 25.10 behaves (mod_load_funcs). The software
-# HCA stands for the drivers of the network cards.
+# HCA stands for the drivers of the network cards. TODO[OF26]: the openibd of OFED 26.07.
 
 # The modules that openibd knows, in the order in which it unloads them.
 OPENIBD_UNLOADS='rdma_rxe ib_ipoib rdma_ucm rdma_cm iw_cm ib_cm ib_uverbs ib_uverbs_support ib_umad ib_mad ib_core'

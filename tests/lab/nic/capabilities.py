@@ -77,6 +77,7 @@ def query_hca_cap(device: "Device", given: View, out: View) -> None:
     if kind == C.CAP_GENERAL:
         out.part("capability", "cmd_hca_cap").update(**GENERAL, pg=int(device.odp))
     elif kind == C.CAP_ODP and device.odp:
+        # TODO[ODPF]: the device says yes to paging on demand, and never has a page fault.
         abilities = out.part("capability", "odp_cap")
         for scheme in ("transport_page_fault_scheme_cap", "memory_page_fault_scheme_cap"):
             for transport in ("rc", "ud", "xrc"):

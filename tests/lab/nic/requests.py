@@ -172,6 +172,7 @@ SENDS = ("OPCODE_SEND", "OPCODE_SEND_IMM", "OPCODE_SEND_INVAL")
 def transport(device: "Device", qp: QueuePair, opcode: int, request: bytes) -> None:
     """Carries out a request to another queue pair."""
     kind, at = qp.context["st"], CONTROL
+    # TODO[RCMI]: the wire carries no management datagrams, so rdma_cm does not work.
     if kind in (C.QP_ST_UD, C.QP_ST_QP1):
         datagram(device, qp, opcode, request)
         return
