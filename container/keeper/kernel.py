@@ -12,13 +12,15 @@ class Refused(Exception):
     """The kernel has refused. The message is that of insmod or rmmod."""
 
 
-def load(files: list[Path], parameters: list[str]) -> None:
-    """Loads modules in this order, the last one with PARAMETERS. A module that is loaded already
-    stays, as the callback module does until the next boot."""
-    for file in files:
-        name = file.name.partition(".")[0]
-        if not Path(f"/sys/module/{name}").exists():
-            call("insmod", str(file), *(parameters if file == files[-1] else ()))
+def load(files: list[Path], parameters: list[str], modules: Path = Path("/sys/module")) -> None:
+    """Loads modules in this order, the last one with PARAMETERS. The other ones, such as the
+    callback module, stay loaded until the next boot. If the last one has a namesake that is loaded,
+    the kernel refuses."""
+    *others, last = files
+    for file in others:
+        if not (modules / file.name.partition(".")[0]).exists():
+            call("insmod", str(file))
+    call("insmod", str(last), *parameters)
 
 
 def unload(name: str) -> None:
