@@ -13,7 +13,7 @@ from types import FrameType
 
 from . import build, hooks, kernel, metrics, places, report
 from .cache import Cache
-from .decide import Step, decide
+from .decide import Step, decide, wait
 from .node import Node
 from .owners import owners, who
 from .settings import RELEASE, Settings
@@ -59,8 +59,8 @@ class Keeper:
     # ---- loading ----
 
     def load(self) -> None:
-        """Loads the module from the cache. If the cache lacks the module, builds it, and the next
-        look loads it."""
+        """Loads the module from the cache; if the cache has none, builds the module for the next
+        look."""
         key = self.cache.key(self.node, self.settings.name, self.settings.version)
         if key == self.failed and time.monotonic() < self.again:
             return
@@ -83,6 +83,15 @@ class Keeper:
             self.fail(key, "failed", f"{refused}. {advice(self.settings.name, str(refused))}")
         else:
             self.failed, self.failures = {}, 0
+            self.check()
+
+    def check(self) -> None:
+        """Unloads the module if a container has begun to end while the module was being loaded. The
+        container's script has looked for the module before, and does not look again."""
+        reason = wait(self.node, self.settings.name)
+        if reason:
+            self.tell("unloading", reason)
+            self.unload()
 
     @property
     def log(self) -> Path:

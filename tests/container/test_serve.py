@@ -12,6 +12,7 @@ from files import Files
 
 from keeper import build, hooks, kernel, places, report, serve
 from keeper.cache import Cache
+from keeper.node import OFED_READY
 from keeper.places import Missing, Places
 from keeper.settings import Settings
 
@@ -24,7 +25,8 @@ class World:
     def __init__(self, node: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.node, self.now, self.calls = node, 1000.0, list[str]()
         self.missing, self.failed, self.refused = "", "", ""
-        self.full = False
+        # A file of the node that disappears during the next build or load.
+        self.leaves = ""
         self.cache = Cache(tmp_path / "cache")
         self.told = report.Report(tmp_path / "run")
         settings = Settings(NAME, ["persistent_api_support=0"], 0, "2.0.0")
@@ -61,6 +63,12 @@ class World:
         if self.refused:
             raise kernel.Refused(self.refused)
         self.node.load_own(NAME)
+        self.leave()
+
+    def leave(self) -> None:
+        if self.leaves:
+            self.node.drop(self.leaves)
+        self.leaves = ""
 
     def unload(self, name: str) -> None:
         own = self.node.own()
@@ -112,6 +120,18 @@ def test_another_core(world: World) -> None:
         world.look()
     assert world.did() == ["build", "load persistent_api_support=0"]
     assert world.cache.driver(world.node.identity("nvidia"))
+
+
+@pytest.mark.parametrize("leaves", [OFED_READY, "/sys/module/nvidia_uvm"])
+def test_a_container_ends_during_the_load(world: World, leaves: str) -> None:
+    """The container's script has found no module to unload, and fails later because of this one."""
+    world.node.contain_driver()
+    world.node.contain_ofed()
+    world.look()
+    world.leaves = leaves
+    assert world.look() == f"unloaded: {NAME} 2.0.0"
+    assert world.look().startswith("waiting: ")
+    assert world.did() == ["build", "load persistent_api_support=0", f"unload {NAME}"]
 
 
 def test_a_part_is_missing(world: World) -> None:
