@@ -30,10 +30,10 @@ class Stop(Exception):
 class Keeper:
     def __init__(self, node: Node, settings: Settings, cache: Cache, told: report.Report) -> None:
         self.node, self.settings, self.cache, self.told = node, settings, cache, told
-        # The node for which an attempt has failed, with the reason, the number of failures, and
-        # the time of the next attempt.
+        # The node for which an attempt has failed, with the state and the reason, the number of
+        # failures, and the time of the next attempt.
         self.failed: dict[str, str] = {}
-        self.why, self.failures, self.again = "", 0, 0.0
+        self.why, self.failures, self.again = ("", ""), 0, 0.0
 
     def tell(self, state: str, reason: str) -> None:
         self.told.write(state, reason, self.settings.name)
@@ -63,6 +63,7 @@ class Keeper:
         look."""
         key = self.cache.key(self.node, self.settings.name, self.settings.version)
         if key == self.failed and time.monotonic() < self.again:
+            self.tell(*self.why)
             return
         files = self.cache.modules(key)
         try:
@@ -121,7 +122,7 @@ class Keeper:
         self.failures = self.failures + 1 if key == self.failed else 1
         longest = FIRST if state == "waiting" else LATEST
         self.again = time.monotonic() + min(FIRST << (self.failures - 1), longest)
-        self.failed = key
+        self.failed, self.why = key, (state, reason)
         self.tell(state, reason)
 
     # ---- unloading ----

@@ -164,14 +164,19 @@ def test_the_build_fails(world: World) -> None:
     assert world.did() == ["build"]
 
 
-def test_the_disk_is_full(world: World) -> None:
-    """The pod goes on, because a pod that ends again and again says nothing."""
-    world.full = True
-    assert "failed: a file cannot be read or written: [Errno 28] No space left" in world.look()
-    assert world.did() == ["build"]
-    world.full = False
-    world.now += serve.FIRST
-    assert world.look().startswith("building")
+def test_told_again_until_the_next_attempt(world: World) -> None:
+    """The driver goes and comes back between two attempts."""
+    world.failed = "gcc is missing"
+    failed = world.look()
+    world.node.drop("/sys/module/nvidia")
+    assert world.look().startswith("waiting: NVIDIA's driver is not loaded")
+    world.node.load("nvidia")
+    assert world.look() == failed
+    # The state is not stale after a minute.
+    world.now += 14
+    world.look()
+    status = report.read(world.told.file.parent)
+    assert status and status.at == world.now and world.did() == ["build"]
 
 
 def test_the_kernel_refuses(world: World) -> None:
