@@ -34,6 +34,8 @@ class Keeper:
         # failures, and the time of the next attempt.
         self.failed: dict[str, str] = {}
         self.why, self.failures, self.again = ("", ""), 0, 0.0
+        # The node for which the kernel has refused the module of the cache.
+        self.doubted: dict[str, str] = {}
 
     def tell(self, state: str, reason: str) -> None:
         self.told.write(state, reason, self.settings.name)
@@ -67,7 +69,8 @@ class Keeper:
             return
         files = self.cache.modules(key)
         try:
-            if not files:
+            if not files or key == self.doubted:
+                self.doubted = {}
                 self.build(key)
                 return
             self.tell("loading", f"{self.settings.name} {self.settings.version}, from the cache")
@@ -79,8 +82,9 @@ class Keeper:
         except OSError as error:
             self.fail(key, "failed", f"a file cannot be read or written: {error}")
         except kernel.Refused as refused:
-            # The next attempt builds the module again, in case the entry of the cache is wrong.
-            self.cache.drop(key)
+            # The entry of the cache may be wrong, so the next attempt builds the module again. The
+            # entry stays until then, because the node may lack the parts of a build by now.
+            self.doubted = key
             self.fail(key, "failed", f"{refused}. {advice(self.settings.name, str(refused))}")
         else:
             self.failed, self.failures = {}, 0

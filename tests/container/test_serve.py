@@ -195,6 +195,20 @@ def test_the_kernel_refuses(world: World) -> None:
     assert world.look().startswith("ready")
 
 
+def test_the_kernel_refuses_and_nothing_can_be_built(world: World) -> None:
+    """The refusal may have another cause than the module, as too little memory, and the driver's
+    container has no headers after some restarts."""
+    world.look()
+    world.refused, world.missing = "insmod: ERROR: could not insert module: busy", "no headers"
+    world.look()
+    world.now += serve.FIRST
+    assert world.look() == "waiting: no headers"
+    world.refused = ""
+    world.now += serve.FIRST
+    world.look()
+    assert world.look().startswith("ready")
+
+
 def test_asked_to_unload(world: World) -> None:
     for _ in range(3):
         world.look()
