@@ -40,6 +40,9 @@ class Keeper:
     def tell(self, state: str, reason: str) -> None:
         self.told.write(state, reason, self.settings.name)
 
+    def key(self) -> dict[str, str]:
+        return self.cache.key(self.node, self.settings.name, self.settings.version)
+
     def look(self) -> Step:
         """Looks at the node once, and takes the next step."""
         if self.settings.name == "nv_peer_mem":
@@ -63,7 +66,7 @@ class Keeper:
     def load(self) -> None:
         """Loads the module from the cache; if the cache has none, builds the module for the next
         look."""
-        key = self.cache.key(self.node, self.settings.name, self.settings.version)
+        key = self.key()
         if key == self.failed and time.monotonic() < self.again:
             self.tell(*self.why)
             return
@@ -116,6 +119,9 @@ class Keeper:
             finally:
                 if Path(work, "log").exists():
                     shutil.copyfile(Path(work, "log"), self.log)
+            if key != self.key():
+                # A neighbour was replaced during the build, so the module may be for either one.
+                return
             self.cache.store(key, built.directory)
             symbols = built.directory / "nvidia.symvers"
             if driver and symbols.exists():

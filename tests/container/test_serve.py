@@ -27,6 +27,8 @@ class World:
         self.missing, self.failed, self.refused = "", "", ""
         # A file of the node that disappears during the next build or load.
         self.leaves = ""
+        # The version of a driver that is loaded during the next build.
+        self.replaced = ""
         self.cache = Cache(tmp_path / "cache")
         self.told = report.Report(tmp_path / "run")
         settings = Settings(NAME, ["persistent_api_support=0"], 0, "2.0.0")
@@ -55,6 +57,8 @@ class World:
             raise OSError(errno.ENOSPC, "No space left on device")
         for file in (f"{name}.ko", "nv_peer_mem_callback.ko", "nvidia.symvers", "nv-p2p.h"):
             (work / file).write_text(file, encoding="utf-8")
+        if self.replaced:
+            self.node.load("nvidia", self.replaced)
         return build.Built(work, work / "nv-p2p.h")
 
     def load(self, files: list[Path], parameters: list[str]) -> None:
@@ -132,6 +136,21 @@ def test_a_container_ends_during_the_load(world: World, leaves: str) -> None:
     assert world.look() == f"unloaded: {NAME} 2.0.0"
     assert world.look().startswith("waiting: ")
     assert world.did() == ["build", "load persistent_api_support=0", f"unload {NAME}"]
+
+
+def test_a_neighbour_is_replaced_during_the_build(world: World) -> None:
+    """The module may be for either driver, and so may the symbols that are kept of it."""
+    old = world.node.identity("nvidia")
+    world.replaced = "2"
+    world.look()
+    new = world.node.identity("nvidia")
+    assert new != old and not world.cache.driver(old) and not world.cache.driver(new)
+    world.replaced = ""
+    world.look()
+    assert world.did() == ["build", "build"] and world.cache.driver(new)
+    world.node.load("nvidia")
+    world.look()
+    assert world.did() == ["build"]
 
 
 def test_a_part_is_missing(world: World) -> None:
