@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from pathlib import Path
@@ -41,14 +42,16 @@ class Report:
         directory.mkdir(parents=True, exist_ok=True)
 
     def write(self, state: str, reason: str, name: str) -> None:
-        """Writes the state, and prints it if the state or the reason is new."""
+        """Writes the state, and prints it if the state or the reason is new. If the disk is full,
+        the file keeps the state from before, which the probe finds stale after a minute."""
         if (state, reason) != self.said:
             say(f"{state}: {reason}")
             self.said = (state, reason)
         status = Status(state, reason, name, time.monotonic())
         new = self.file.with_suffix(".new")
-        new.write_text(json.dumps(status._asdict()), encoding="utf-8")
-        new.rename(self.file)
+        with contextlib.suppress(OSError):
+            new.write_text(json.dumps(status._asdict()), encoding="utf-8")
+            new.rename(self.file)
 
 
 def read(directory: Path = DIRECTORY) -> Status | None:

@@ -34,6 +34,7 @@ class Keeper:
         # failures, and the time of the next attempt.
         self.failed: dict[str, str] = {}
         self.why, self.failures, self.again = ("", ""), 0, 0.0
+        self.unwritten = ""
         # The node for which the kernel has refused the module of the cache.
         self.doubted: dict[str, str] = {}
 
@@ -46,7 +47,7 @@ class Keeper:
     def look(self) -> Step:
         """Looks at the node once, and takes the next step."""
         if self.settings.name == "nv_peer_mem":
-            hooks.write(self.node)
+            self.write_hook()
         asked = report.asked(self.told.file.parent).exists()
         step = decide(self.node, self.settings.name, self.settings.version, asked)
         if step.do == "load":
@@ -60,6 +61,17 @@ class Keeper:
         else:
             self.tell(step.state, step.reason)
         return step
+
+    def write_hook(self) -> None:
+        """Writes the hook for the OFED container, and tells a failure once."""
+        failed = ""
+        try:
+            hooks.write(self.node)
+        except OSError as error:
+            failed = f"the hook for the OFED container could not be written: {error}"
+        if failed and failed != self.unwritten:
+            report.say(failed)
+        self.unwritten = failed
 
     # ---- loading ----
 
@@ -89,6 +101,8 @@ class Keeper:
             # entry stays until then, because the node may lack the parts of a build by now.
             self.doubted = key
             self.fail(key, "failed", f"{refused}. {advice(self.settings.name, str(refused))}")
+        except OSError as error:
+            self.fail(key, "failed", f"a file could not be read or written: {error}")
         else:
             self.failed, self.failures = {}, 0
             self.check()

@@ -25,6 +25,7 @@ class World:
     def __init__(self, node: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.node, self.now, self.calls = node, 1000.0, list[str]()
         self.missing, self.failed, self.refused = "", "", ""
+        self.full = False
         # A file of the node that disappears during the next build or load.
         self.leaves = ""
         # The version of a driver that is loaded during the next build.
@@ -37,9 +38,13 @@ class World:
         monkeypatch.setattr(build, "build", self.build)
         monkeypatch.setattr(kernel, "load", self.load)
         monkeypatch.setattr(kernel, "unload", self.unload)
-        monkeypatch.setattr(hooks, "write", lambda node: self.calls.append("hook"))
+        monkeypatch.setattr(hooks, "write", self.hook)
         monkeypatch.setattr(serve, "advice", lambda name, said: "Advice.")
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
+
+    def hook(self, node: Files) -> None:
+        if self.full:
+            raise OSError(28, "No space left on device")
 
     def find(self, node: Files, cache: Cache) -> Places:
         if self.missing:
@@ -237,6 +242,37 @@ def test_asked_to_unload(world: World) -> None:
     world.node.load_own(NAME)
     assert world.look() == f"unloaded: {NAME} 2.0.0"
     assert world.look().startswith("unloaded: the module was unloaded on request")
+
+
+def test_the_disk_is_full(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def store(key: dict[str, str], built: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(world.cache, "store", store)
+        assert "failed: a file could not be read or written: [Errno 28] No space" in world.look()
+    world.now += serve.FIRST
+    for _ in range(2):
+        world.look()
+    assert world.look().startswith("ready")
+    # The state cannot be written.
+    world.told.file.unlink()
+    world.told.file.parent.rmdir()
+    capsys.readouterr()
+    world.unload(NAME)
+    world.keeper.look()
+    assert "loading" in capsys.readouterr().out
+
+
+def test_the_hook_cannot_be_written(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.keeper.settings = world.keeper.settings._replace(name="nv_peer_mem")
+    world.node.load_own("nv_peer_mem")
+    world.full = True
+    for _ in range(2):
+        assert world.look().startswith("ready")
+    assert capsys.readouterr().out.count("the hook for the OFED container could not be") == 1
 
 
 @pytest.mark.parametrize("name, left", [(NAME, False), ("nv_peer_mem", True)])
