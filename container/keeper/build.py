@@ -16,6 +16,8 @@ from .places import Places
 
 # A build of the module needs these parts of a release.
 PARTS = ("Kbuild", "Makefile", "dkms.conf", "build", "src")
+# Sixteen compilers at a time need nearly the memory that daemonset.yaml allows.
+JOBS = 4
 # A build takes half a minute. A build that takes this many seconds hangs.
 LONGEST = 900
 
@@ -40,7 +42,7 @@ def build(release: Path, places: Places, kernel: str, name: str, work: Path) -> 
         copy = shutil.copytree if (release / part).is_dir() else shutil.copy
         copy(release / part, tree / part)
     lay_links(places)
-    jobs = len(os.sched_getaffinity(0))
+    jobs = min(len(os.sched_getaffinity(0)), JOBS)
     command = ["make", "-C", str(tree), f"-j{jobs}", *settings(places, kernel, name)]
     code = run(command, work / "log")
     log = (work / "log").read_text(encoding="utf-8", errors="replace")
