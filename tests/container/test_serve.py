@@ -40,7 +40,7 @@ class World:
         monkeypatch.setattr(kernel, "unload", self.unload)
         monkeypatch.setattr(hooks, "write", self.hook)
         monkeypatch.setattr(serve, "advice", lambda name, said: "Advice.")
-        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr("time.monotonic", lambda: self.now)
 
     def hook(self, node: Files) -> None:
         if self.full:
