@@ -25,7 +25,9 @@ STATES = (
     "blocked",
     "failed",
 )
-# Several servers that ask at a time must not make this pod look at the node several times.
+# A request must come within this many seconds. Anybody who reaches the pod can connect.
+LONGEST = 10
+# A scrape of several servers at a time must not look at the machine several times.
 KEPT = 10
 # Seconds after which a command of nvpm counts as hung.
 LONGEST = 60
@@ -36,6 +38,8 @@ def start(port: int) -> ThreadingHTTPServer:
     page = Page()
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = LONGEST
+
         def do_GET(self) -> None:
             if self.path != "/metrics":
                 self.send_error(404, "only /metrics is here")
