@@ -7,6 +7,7 @@ drivers/IDENTITY/{Module.symvers, nv-p2p.h} for each driver that a module was bu
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -63,7 +64,9 @@ class Cache:
             for file, checksum in about["files"].items():
                 if checksum != sum_of(place / file):
                     raise ValueError(file)
-            os.utime(place)
+            with contextlib.suppress(OSError):
+                # The directory may be read-only by now, and its modules are still good.
+                os.utime(place)
             return [place / file for file in about["files"]]
         except FileNotFoundError:
             return []

@@ -74,6 +74,20 @@ def test_a_damaged_entry(cache: Cache, node: Files, built: Path, file: str, dama
     assert len(cache.modules(key)) == 2
 
 
+def test_a_directory_that_became_read_only(
+    cache: Cache, node: Files, built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an error of the disk."""
+    key = cache.key(ready(node), NAME, "2.0.0")
+    cache.store(key, built)
+
+    def utime(place: Path) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("os.utime", utime)
+    assert len(cache.modules(key)) == 2
+
+
 def test_an_unfinished_entry(cache: Cache, node: Files, built: Path) -> None:
     key = cache.key(ready(node), NAME, "2.0.0")
     (built / CALLBACK).unlink()
