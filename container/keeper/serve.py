@@ -21,6 +21,8 @@ from .settings import RELEASE, Settings
 # Seconds between two looks at the node, and between two attempts after a failure: at first, and at
 # most.
 PAUSE, FIRST, LATEST = 1, 15, 600
+# Seconds between two questions for the owners of registrations.
+OWNERS = 60
 
 
 class Stop(Exception):
@@ -35,6 +37,8 @@ class Keeper:
         self.failed: dict[str, str] = {}
         self.why, self.failures, self.again = ("", ""), 0, 0.0
         self.unwritten = ""
+        # The owners of registrations, and the time of the question for them.
+        self.owners, self.asked_at = "", float("-inf")
         # The node for which the kernel has refused the module of the cache.
         self.doubted: dict[str, str] = {}
 
@@ -56,11 +60,19 @@ class Keeper:
             self.tell(step.state, step.reason)
             self.unload()
         elif step.state == "held":
-            own = self.node.own()
-            self.tell(step.state, f"{step.reason}: {who(own.references if own else 0, owners())}")
+            self.hold(step.reason)
         else:
             self.tell(step.state, step.reason)
         return step
+
+    def hold(self, reason: str) -> None:
+        """Tells who keeps the module, and asks for the names once a minute: the kernel holds the
+        module's lock while it writes the list, and each change of the list is a line of the log."""
+        if time.monotonic() >= self.asked_at + OWNERS:
+            own = self.node.own()
+            self.owners = who(own.references if own else 0, owners(self.node.root))
+            self.asked_at = time.monotonic()
+        self.tell("held", f"{reason}: {self.owners}")
 
     def write_hook(self) -> None:
         """Writes the hook for the OFED container, and tells a failure once."""

@@ -275,6 +275,19 @@ def test_the_hook_cannot_be_written(world: World, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.count("the hook for the OFED container could not be") == 1
 
 
+def test_the_owners_are_told_once_a_minute(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A program registers and deregisters all the time, and the list is long."""
+    report.asked(world.told.file.parent).touch()
+    for second in range(120):
+        world.node.load_own(NAME, references=second + 1)
+        assert world.look().startswith("held: ")
+        world.now += 1
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 2 and ": 1 references" in said[0] and ": 61 references" in said[1]
+
+
 @pytest.mark.parametrize("name, left", [(NAME, False), ("nv_peer_mem", True)])
 def test_the_end(world: World, name: str, left: bool) -> None:
     """A module that this pod has not loaded stays."""
