@@ -77,7 +77,7 @@ def wait(node: Node, name: str) -> str:
         return NO_DRIVER
     if not driver.live:
         return STARTING
-    if node.driver_contained() and not node.exists("/sys/module/nvidia_uvm"):
+    if node.driver_from_container() and not node.exists("/sys/module/nvidia_uvm"):
         return NO_UVM
     if len(node.core()) < 2:
         return NO_CORE

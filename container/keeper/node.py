@@ -12,6 +12,9 @@ from typing import NamedTuple
 # The GPU Operator's driver container shows its root directory here. While the container runs, the
 # file with its process number exists.
 DRIVER, DRIVER_PID = "/run/nvidia/driver", "/run/nvidia/nvidia-driver.pid"
+# The container writes this file after it has loaded the driver, and the file stays until the node
+# boots.
+DRIVER_STATE = "/run/nvidia/nvidia-driver.state"
 # The Network Operator's OFED container shows its sources here. The container locks the first file
 # when it first starts, and the file stays. The second file exists while the OFED is ready.
 OFED = "/run/mellanox/drivers"
@@ -138,6 +141,10 @@ class Node:
         """Returns whether NVIDIA's driver is that of the GPU Operator's container. The directory
         alone says nothing, because the container toolkit also makes it."""
         return self.exists(DRIVER_PID) or self.exists(f"{DRIVER}/usr")
+
+    def driver_from_container(self) -> bool:
+        """Returns whether a container has loaded the driver. The container may have ended."""
+        return self.driver_contained() or self.exists(DRIVER_STATE)
 
     def ofed_contained(self) -> bool:
         return self.exists(OFED_LOCK) or self.exists(OFED_READY) or self.exists(f"{OFED}/usr/src")

@@ -51,6 +51,18 @@ def test_the_drivers_container_unloads(node: Files) -> None:
     assert step(node).do == "load"
 
 
+def test_the_drivers_container_has_left_half_a_driver(node: Files) -> None:
+    """On RHEL, the container's script unloads nvidia_uvm, fails at nvidia, which nvidia_peermem
+    holds, unloads nvidia_peermem, and ends without an error. The file with its process number and
+    its root directory are gone then. The next container does not load nvidia_uvm."""
+    node.load("nvidia")
+    node.load_core()
+    node.put("/run/nvidia/nvidia-driver.state", "digest\n")
+    assert step(node) == Step("waiting", decided.NO_UVM)
+    node.load("nvidia_uvm")
+    assert step(node).do == "load"
+
+
 def test_the_ofed_container_is_not_ready(node: Files) -> None:
     """The container has unloaded the module, and unloads the core after minutes."""
     node.load("nvidia")
