@@ -17,7 +17,7 @@ from keeper.owners import Owner
 def port(node: Files, monkeypatch: pytest.MonkeyPatch) -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        port: int = free.getsockname()[1]
     owners = [Owner(7, 'py "x" \\', "ml/trainer", 2, 65536)]
     monkeypatch.setattr(metrics, "of_nvpm", lambda: "nv_peer_mem_up 1\n")
     monkeypatch.setattr(metrics, "owners", lambda root: owners)
