@@ -4,7 +4,8 @@
 The order of the operators' own scripts makes two waits necessary. The driver's manager unloads
 nvidia_uvm before nvidia_peermem and nvidia, so without nvidia_uvm the driver may be on its way out.
 The OFED container unloads nvidia_peermem minutes before the RDMA core, and removes its file
-`.driver-ready` before both. A module that is loaded in between makes these scripts fail."""
+`.driver-ready` before both. A module that is loaded in between makes these scripts fail. The script
+of the older OFED container removes the file later, so serve.py has a third wait."""
 
 from __future__ import annotations
 

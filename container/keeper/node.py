@@ -152,6 +152,13 @@ class Node:
     def ofed_ready(self) -> bool:
         return self.exists(OFED_READY)
 
+    def ofed_written(self) -> int:
+        """Returns when the file of a ready OFED was written, in nanoseconds; 0 if it is missing."""
+        try:
+            return self.path(OFED_READY).stat().st_mtime_ns
+        except OSError:
+            return 0
+
     def leaving(self) -> list[str]:
         """Returns the neighbours whose container is ending or starting, so that the neighbour may
         be unloaded in the next minutes. The driver container's hook removes its file at the stop,

@@ -23,10 +23,22 @@ from .settings import RELEASE, Settings
 PAUSE, FIRST, LATEST = 1, 15, 600
 # Seconds between two questions for the owners of registrations.
 OWNERS = 60
+# Seconds after which the module is loaded again if somebody else has unloaded it, and nothing more
+# has changed.
+TAKEN = 300
+WAS_TAKEN = (
+    "somebody else has unloaded the module, and may replace the driver or the RDMA core next. This "
+    f"pod waits until one of them changes, or {TAKEN // 60} minutes. Restart the pod to load the "
+    "module at once"
+)
 
 
 class Stop(Exception):
     """The container is to end."""
+
+
+# What a module was built for, and the time when OFED became ready.
+Neighbours = tuple[dict[str, str], int]
 
 
 class Keeper:
@@ -39,6 +51,9 @@ class Keeper:
         self.unwritten = ""
         # The owners of registrations, and the time of the question for them.
         self.owners, self.asked_at = "", float("-inf")
+        # The node while the module was loaded, and the time when somebody else had unloaded it.
+        self.served: Neighbours | None = None
+        self.taken_at = 0.0
         # The node for which the kernel has refused the module of the cache.
         self.doubted: dict[str, str] = {}
 
@@ -54,7 +69,9 @@ class Keeper:
             self.write_hook()
         asked = report.asked(self.told.file.parent).exists()
         step = decide(self.node, self.settings.name, self.settings.version, asked)
-        if step.do == "load":
+        if self.was_taken() and step.do == "load":
+            self.tell("waiting", WAS_TAKEN)
+        elif step.do == "load":
             self.load()
         elif step.do == "unload":
             self.tell(step.state, step.reason)
@@ -64,6 +81,18 @@ class Keeper:
         else:
             self.tell(step.state, step.reason)
         return step
+
+    def was_taken(self) -> bool:
+        """Returns whether somebody else has unloaded the module, and nothing has changed since. The
+        older OFED container unloads the module minutes before it removes the file of a ready OFED
+        that an earlier container has left."""
+        own = self.node.own()
+        now = (self.key(), self.node.ofed_written())
+        if own and own.name == self.settings.name:
+            self.served, self.taken_at = now, time.monotonic()
+        elif now != self.served or time.monotonic() >= self.taken_at + TAKEN:
+            self.served = None
+        return self.served is not None and not own
 
     def hold(self, reason: str) -> None:
         """Tells who keeps the module, and asks for the names once a minute: the kernel holds the
@@ -168,6 +197,7 @@ class Keeper:
         own = self.node.own()
         if not own or own.name != self.settings.name:
             return True
+        self.served = None
         try:
             kernel.unload(own.name)
         except kernel.Refused as refused:

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import errno
-import time
+import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from files import Files
 
 from keeper import build, hooks, kernel, places, report, serve
 from keeper.cache import Cache
-from keeper.node import OFED_READY
+from keeper.node import OFED, OFED_READY
 from keeper.places import Missing, Places
 from keeper.settings import Settings
 
@@ -115,6 +114,7 @@ def test_builds_once(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.look()
     assert capsys.readouterr().out.count("ready:") == 1
     world.unload(NAME)
+    world.now += serve.TAKEN
     world.look()
     assert world.did() == [f"unload {NAME}", "load persistent_api_support=0"]
 
@@ -156,6 +156,48 @@ def test_a_neighbour_is_replaced_during_the_build(world: World) -> None:
     world.node.load("nvidia")
     world.look()
     assert world.did() == ["build"]
+
+
+def test_the_older_ofed_container_after_a_kill(world: World) -> None:
+    """The script entrypoint.sh unloads the module, installs a compiler, and removes only then the
+    file that a killed container has left. Minutes later, openibd fails if the module is back."""
+    world.node.put(OFED_READY)
+    for _ in range(3):
+        world.look()
+    world.did()
+    world.unload(NAME)
+    for _ in range(serve.TAKEN - 1):
+        world.now += 1
+        assert world.look() == f"waiting: {serve.WAS_TAKEN}"
+    world.node.drop(OFED_READY)
+    world.now += serve.TAKEN
+    world.node.put(f"{OFED}/usr/src/x")
+    assert world.look().startswith("waiting: the OFED container is not ready")
+    assert world.did() == [f"unload {NAME}"]
+    world.node.put(OFED_READY)
+    world.look()
+    assert world.did() == ["load persistent_api_support=0"]
+
+
+@pytest.mark.parametrize("changed", ["nvidia", OFED_READY, "nothing"])
+def test_after_somebody_else_has_unloaded(world: World, changed: str) -> None:
+    """The wait ends when a neighbour was replaced, or OFED is ready again, or after minutes."""
+    world.node.put(OFED_READY)
+    for _ in range(3):
+        world.look()
+    world.unload(NAME)
+    world.look()
+    world.did()
+    if changed == "nvidia":
+        world.node.drop("/sys/module/nvidia")
+        world.look()
+        world.node.load("nvidia")
+    elif changed == OFED_READY:
+        os.utime(world.node.path(OFED_READY), (5, 5))
+    else:
+        world.now += serve.TAKEN
+    world.look()
+    assert world.did() == ["load persistent_api_support=0"]
 
 
 def test_a_part_is_missing(world: World) -> None:
@@ -262,6 +304,7 @@ def test_the_disk_is_full(
     world.told.file.parent.rmdir()
     capsys.readouterr()
     world.unload(NAME)
+    world.now += serve.TAKEN
     world.keeper.look()
     assert "loading" in capsys.readouterr().out
 
