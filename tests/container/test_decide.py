@@ -51,6 +51,30 @@ def test_the_drivers_container_unloads(node: Files) -> None:
     assert step(node).do == "load"
 
 
+@pytest.mark.parametrize("sign", ["nvidia-driver.pid", "driver/usr/bin/nvidia-smi"])
+def test_each_sign_of_a_drivers_container(node: Files, sign: str) -> None:
+    """The root directory appears after the driver is loaded, and can stay after a kill."""
+    node.load("nvidia")
+    node.load_core()
+    node.put("/run/nvidia/driver/lib/firmware/x")
+    assert step(node).do == "load"
+    node.put(f"/run/nvidia/{sign}")
+    assert step(node) == Step("waiting", decided.NO_UVM)
+
+
+@pytest.mark.parametrize("sign", [".lock", "usr/src/x"])
+def test_each_sign_of_an_ofed_container(node: Files, sign: str) -> None:
+    """The older container has no lock. Its directory usr/src stays when it ends."""
+    node.load("nvidia")
+    node.load_core()
+    node.put("/run/mellanox/drivers/other")
+    assert step(node).do == "load"
+    node.put(f"/run/mellanox/drivers/{sign}")
+    assert step(node) == Step("waiting", decided.OFED_NOT_READY)
+    node.put(OFED_READY)
+    assert step(node).do == "load"
+
+
 def test_the_drivers_container_has_left_half_a_driver(node: Files) -> None:
     """On RHEL, the container's script unloads nvidia_uvm, fails at nvidia, which nvidia_peermem
     holds, unloads nvidia_peermem, and ends without an error. The file with its process number and

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -337,6 +338,23 @@ def test_the_end(world: World, name: str, left: bool) -> None:
     world.node.load_own(name)
     assert world.keeper.unload()
     assert (world.node.own() is not None) == left
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_serve(
+    world: World, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """The keeper unloads the module, and a second signal does not interrupt that."""
+    before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
+    world.node.load_own(NAME)
+    monkeypatch.setattr("time.sleep", lambda seconds: os.kill(os.getpid(), number))
+    try:
+        assert serve.serve(world.keeper.settings, world.node, world.cache, world.told) == 0
+        os.kill(os.getpid(), number)
+    finally:
+        signal.signal(signal.SIGTERM, before[0])
+        signal.signal(signal.SIGINT, before[1])
+    assert world.did() == [f"unload {NAME}"]
 
 
 def test_the_end_with_registrations(world: World) -> None:
