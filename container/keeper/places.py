@@ -87,9 +87,11 @@ def find_core(node: Node) -> str:
             if node.exists(f"{OFED}/usr/src/ofa_kernel/{tree}/include/rdma/peer_mem.h"):
                 return f"CORE_ROOT={node.path(OFED)}"
     exporter = node.peer_memory_in()
+    # The core of a container is not below the node's root, so a file there must be known to be it.
+    unknown = not node.ofed_contained()
     others = []
     for file in modules_below(node.path(HOST) / "lib/modules" / node.kernel, exporter):
-        if field(file, "name") == exporter and is_loaded(node, file, exporter):
+        if field(file, "name") == exporter and is_loaded(node, file, exporter, unknown):
             return f"CORE_ROOT={node.path(HOST)}"
         others.append(str(file))
     found = f", which has another one ({others[0]})" if others else ""
@@ -113,11 +115,12 @@ def field(file: Path, name: str) -> str:
     return said.stdout.strip()
 
 
-def is_loaded(node: Node, file: Path, name: str) -> bool:
+def is_loaded(node: Node, file: Path, name: str, unknown: bool = True) -> bool:
     """Returns whether the loaded module NAME comes from FILE. Checksums of the sources tell it; a
-    module without one counts as loaded if its version is the same."""
+    module without one counts as loaded if its version is the same. Some kernels give their modules
+    neither, and UNKNOWN is returned for these."""
     for checked in ("srcversion", "version"):
         loaded, here = node.text(f"/sys/module/{name}/{checked}"), field(file, checked)
         if loaded and here:
             return loaded == here
-    return True
+    return unknown

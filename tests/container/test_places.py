@@ -111,6 +111,19 @@ def test_the_core_of_the_node(node: Files) -> None:
     assert places.find_core(node) == f"CORE_ROOT={node.path(HOST)}"
 
 
+def test_a_core_without_a_checksum(node: Files) -> None:
+    """Debian's kernels give their modules neither a checksum nor a version."""
+    node.load_core()
+    for file in ("srcversion", "version"):
+        node.drop(f"/sys/module/ib_core/{file}")
+    node.put(lib(HOST, "kernel/ib_core.ko"), "name=ib_core\n")
+    assert places.find_core(node) == f"CORE_ROOT={node.path(HOST)}"
+    # The core is the container's, which does not show its files yet.
+    node.contain_ofed()
+    with pytest.raises(places.Missing, match="wait for its pod"):
+        places.find_core(node)
+
+
 def test_the_core_of_the_container(node: Files) -> None:
     """AKS: the driver is the node's, and OFED is the container's."""
     node.load_core("25.10")
