@@ -70,7 +70,7 @@ class Cache:
             return [place / file for file in about["files"]]
         except FileNotFoundError:
             return []
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             self.drop(key)
             return []
 

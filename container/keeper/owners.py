@@ -64,7 +64,7 @@ def pod_of(root: str, process: int) -> str:
     if not found:
         return ""
     uid = found[1].replace("_", "-")
-    for log in Path(root + LOGS).glob(f"*_{uid}"):
+    for log in Path(root + LOGS).glob(f"?*_?*_{uid}"):
         namespace, name, _ = log.name.rsplit("_", 2)
         return f"{namespace}/{name}"
     return uid

@@ -74,6 +74,15 @@ def test_a_damaged_entry(cache: Cache, node: Files, built: Path, file: str, dama
     assert len(cache.modules(key)) == 2
 
 
+@pytest.mark.parametrize("text", ["[]", "{}", '{"files": null}', '{"files": {"x": 1}}'])
+def test_a_strange_entry(cache: Cache, node: Files, built: Path, text: str) -> None:
+    """Whatever the file about an entry says, the pod goes on."""
+    key = cache.key(ready(node), NAME, "2.0.0")
+    cache.store(key, built)
+    (cache.place(key) / "about.json").write_text(text, encoding="utf-8")
+    assert cache.modules(key) == []
+
+
 def test_a_directory_that_became_read_only(
     cache: Cache, node: Files, built: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,10 @@ def test_a_pod(held: Files, group: str) -> None:
     (owner,) = owners(held.root)
     assert owner.pod == UID
     assert str(owner) == f"process 4711 (python3) of pod {UID} has 2 registrations"
+    # A directory that kubelet has not made.
+    held.put(f"/var/log/pods/trainer_{UID}/x")
+    (owner,) = owners(held.root)
+    assert owner.pod == UID
     held.put(f"/var/log/pods/ml_trainer-0_{UID}/x")
     held.put("/var/log/pods/ml_trainer-1_4b0bd2a1-6f0c-4f0e-9d52-0d6f2c9e7a11/x")
     (owner,) = owners(held.root)
