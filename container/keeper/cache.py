@@ -46,6 +46,7 @@ class Cache:
         neighbours = [module for module in (node.module("nvidia"), *node.core()) if module]
         return {
             "kernel": node.kernel,
+            "build": node.kernel_build,
             "name": name,
             "version": version,
             **{module.name: module.identity for module in neighbours},

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Decides the keeper's next step from the state of the node.
 
-The order of the operators' own scripts makes two waits necessary. The driver's manager unloads
-nvidia_uvm before nvidia_peermem and nvidia, so without nvidia_uvm the driver may be on its way out.
-The OFED container unloads nvidia_peermem minutes before the RDMA core, and removes its file
-`.driver-ready` before both. A module that is loaded in between makes these scripts fail. The script
-of the older OFED container removes the file later, so serve.py has a third wait."""
+Each operator's container has a file that exists while the container is ready. When the file is
+missing, the container may replace its driver, so the module is not loaded. The OFED container
+unloads nvidia_peermem itself, and does not know nv_peer_mem, so nv_peer_mem is let go then. The
+driver's container also knows nvidia_peermem, but RHEL's script unloads in a wrong order: nvidia_uvm
+is gone by then, and the script notices nothing. So either name is let go when that container ends.
+
+Two more waits follow from these scripts. The driver's manager unloads nvidia_uvm before
+nvidia_peermem and nvidia, so without nvidia_uvm the driver may be on its way out. The script of the
+older OFED container unloads nvidia_peermem before it removes its file (serve.py)."""
 
 from __future__ import annotations
 
@@ -29,7 +33,12 @@ NO_CORE = (
 )
 OFED_NOT_READY = (
     "the OFED container is not ready (/run/mellanox/drivers/.driver-ready is missing): it may "
-    "replace the RDMA core now, and a module above the core would make it fail"
+    "replace the RDMA core now, and a module above the core would make it fail. If no OFED pod is "
+    "to run on this node any more, reboot the node"
+)
+DRIVER_NOT_READY = (
+    "the driver's container is not ready (/run/nvidia/validations/.driver-ctr-ready is missing): "
+    "it may unload the driver now. The container is ready a minute after it has loaded the driver"
 )
 NO_PEER_MEMORY = (
     "the RDMA core that is loaded has no peer memory: it is the kernel's own. Where no OFED is to "
@@ -65,30 +74,28 @@ def decide(node: Node, name: str, version: str, asked: bool = False) -> Step:
         return Step("unloaded", ASKED)
     if node.others():
         return Step("blocked", NVIDIAS)
-    reason = wait(node, name)
+    reason = wait(node)
     return (
         Step("waiting", reason) if reason else Step("loading", "both neighbours are here", "load")
     )
 
 
-def wait(node: Node, name: str) -> str:
+def wait(node: Node) -> str:
     """Returns why the module cannot be loaded yet; an empty string if it can."""
     driver = node.module("nvidia")
     if not driver:
         return NO_DRIVER
     if not driver.live:
         return STARTING
-    if node.driver_from_container() and not node.exists("/sys/module/nvidia_uvm"):
+    if node.lacks_uvm():
         return NO_UVM
-    if len(node.core()) < 2:
+    if not all(module.live for module in node.core()) or len(node.core()) < 2:
         return NO_CORE
-    if node.ofed_contained() and not node.ofed_ready():
+    if node.ofed_leaves():
         return OFED_NOT_READY
     if not node.peer_memory_in():
         return NO_PEER_MEMORY
-    if name == "nv_peer_mem" and node.leaving():
-        return f"the container of {' and '.join(node.leaving())} is not ready, and may unload it"
-    return ""
+    return DRIVER_NOT_READY if node.driver_leaves() else ""
 
 
 def keep(node: Node, name: str, version: str, asked: bool) -> Step:
@@ -108,8 +115,12 @@ def keep(node: Node, name: str, version: str, asked: bool) -> Step:
         )
     elif own.version != version:
         why = f"this pod has version {version}"
-    elif name == "nv_peer_mem" and node.leaving():
-        why = f"the container of {' and '.join(node.leaving())} is ending"
+    elif name == "nv_peer_mem" and node.ofed_leaves():
+        why = "the OFED container is ending or starting"
+    elif node.driver_leaves():
+        why = "the driver's container is ending or starting"
+    elif node.lacks_uvm():
+        return Step("waiting", NO_UVM)
     else:
         return Step("ready", serves)
     if own.references:

@@ -25,9 +25,9 @@ STATES = (
     "blocked",
     "failed",
 )
-# A request must come within this many seconds. Anybody who reaches the pod can connect.
-LONGEST = 10
-# A scrape of several servers at a time must not look at the machine several times.
+# A request must come within this many seconds, because anybody who reaches the pod can connect.
+SILENT = 10
+# Several servers that ask at a time must not make this pod look at the node several times.
 KEPT = 10
 # Seconds after which a command of nvpm counts as hung.
 LONGEST = 60
@@ -38,7 +38,7 @@ def start(port: int) -> ThreadingHTTPServer:
     page = Page()
 
     class Handler(BaseHTTPRequestHandler):
-        timeout = LONGEST
+        timeout = SILENT
 
         def do_GET(self) -> None:
             if self.path != "/metrics":

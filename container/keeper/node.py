@@ -15,6 +15,7 @@ DRIVER, DRIVER_PID = "/run/nvidia/driver", "/run/nvidia/nvidia-driver.pid"
 # The container writes this file after it has loaded the driver, and the file stays until the node
 # boots.
 DRIVER_STATE = "/run/nvidia/nvidia-driver.state"
+VALIDATIONS = "/run/nvidia/validations"
 # The Network Operator's OFED container shows its sources here. The container locks the first file
 # when it first starts, and the file stays. The second file exists while the OFED is ready.
 OFED = "/run/mellanox/drivers"
@@ -65,6 +66,11 @@ class Node:
     @property
     def kernel(self) -> str:
         return self.text("/proc/sys/kernel/osrelease")
+
+    @property
+    def kernel_build(self) -> str:
+        """Returns a text that differs between two builds of a kernel's release."""
+        return hashlib.sha256(self.data("/sys/kernel/notes")).hexdigest()[:16]
 
     # ---- modules ----
 
@@ -142,15 +148,28 @@ class Node:
         alone says nothing, because the container toolkit also makes it."""
         return self.exists(DRIVER_PID) or self.exists(f"{DRIVER}/usr")
 
-    def driver_from_container(self) -> bool:
-        """Returns whether a container has loaded the driver. The container may have ended."""
-        return self.driver_contained() or self.exists(DRIVER_STATE)
+    def driver_leaves(self) -> bool:
+        """Returns whether the driver's container is ending or starting. Its hook removes the file
+        at the stop, and the file returns a minute after the start. Early operators have no such
+        file, and no directory for it."""
+        return (
+            self.driver_contained()
+            and self.exists(VALIDATIONS)
+            and not self.exists(f"{VALIDATIONS}/.driver-ctr-ready")
+        )
+
+    def lacks_uvm(self) -> bool:
+        """Returns whether a container has loaded the driver, and nvidia_uvm is missing. The
+        container may have ended. A node's own driver loads nvidia_uvm when a program uses CUDA."""
+        contained = self.driver_contained() or self.exists(DRIVER_STATE)
+        return contained and not self.exists("/sys/module/nvidia_uvm")
 
     def ofed_contained(self) -> bool:
         return self.exists(OFED_LOCK) or self.exists(OFED_READY) or self.exists(f"{OFED}/usr/src")
 
-    def ofed_ready(self) -> bool:
-        return self.exists(OFED_READY)
+    def ofed_leaves(self) -> bool:
+        """Returns whether the OFED container is ending or starting."""
+        return self.ofed_contained() and not self.exists(OFED_READY)
 
     def ofed_written(self) -> int:
         """Returns when the file of a ready OFED was written, in nanoseconds; 0 if it is missing."""
@@ -158,14 +177,3 @@ class Node:
             return self.path(OFED_READY).stat().st_mtime_ns
         except OSError:
             return 0
-
-    def leaving(self) -> list[str]:
-        """Returns the neighbours whose container is ending or starting, so that the neighbour may
-        be unloaded in the next minutes. The driver container's hook removes its file at the stop,
-        and the file returns a minute after the container's start."""
-        found = []
-        if self.driver_contained() and not self.exists("/run/nvidia/validations/.driver-ctr-ready"):
-            found.append("NVIDIA's driver")
-        if self.ofed_contained() and not self.ofed_ready():
-            found.append("OFED")
-        return found

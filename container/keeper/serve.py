@@ -117,8 +117,8 @@ class Keeper:
     # ---- loading ----
 
     def load(self) -> None:
-        """Loads the module from the cache; if the cache has none, builds the module for the next
-        look."""
+        """Loads the module from the cache. If the cache lacks the module, builds it, and the next
+        look loads it."""
         key = self.key()
         if key == self.failed and time.monotonic() < self.again:
             self.tell(*self.why)
@@ -142,8 +142,6 @@ class Keeper:
             # entry stays until then, because the node may lack the parts of a build by now.
             self.doubted = key
             self.fail(key, "failed", f"{refused}. {advice(self.settings.name, str(refused))}")
-        except OSError as error:
-            self.fail(key, "failed", f"a file could not be read or written: {error}")
         else:
             self.failed, self.failures = {}, 0
             self.check()
@@ -151,7 +149,7 @@ class Keeper:
     def check(self) -> None:
         """Unloads the module if a container has begun to end while the module was being loaded. The
         container's script has looked for the module before, and does not look again."""
-        reason = wait(self.node, self.settings.name)
+        reason = wait(self.node)
         if reason:
             self.tell("unloading", reason)
             self.unload()
@@ -210,9 +208,17 @@ class Keeper:
 def advice(name: str, said: str) -> str:
     """Returns nvpm's advice about a module that could not be loaded."""
     ended = subprocess.run(
-        ["nvpm", "advise", name, said], capture_output=True, text=True, check=False
+        ["timeout", "60", "nvpm", "advise", name, said], capture_output=True, text=True, check=False
     )
     return ended.stdout.strip()
+
+
+def start_metrics(port: int) -> None:
+    """Serves the metrics. The module is kept also without them."""
+    try:
+        metrics.start(port)
+    except OSError as error:
+        report.say(f"no metrics on port {port}: {error}")
 
 
 def serve(settings: Settings, node: Node, cache: Cache, told: report.Report) -> int:
@@ -228,7 +234,7 @@ def serve(settings: Settings, node: Node, cache: Cache, told: report.Report) -> 
     signal.signal(signal.SIGINT, stop)
     keeper = Keeper(node, settings, cache, told)
     if settings.port:
-        metrics.start(settings.port)
+        start_metrics(settings.port)
     try:
         while True:
             keeper.look()

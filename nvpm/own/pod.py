@@ -44,10 +44,18 @@ POD = Group(
             "Have the Network Operator bring OFED; or use dma-buf, and remove the DaemonSet",
         ),
         Own(
-            "pod-container-not-ready",
-            "nv-peer-mem: waiting: the container of <*> is not ready, and may unload it",
-            "an operator's container is starting or ending, and does not know the name nv_peer_mem",
-            "Look at that container's pod",
+            "pod-driver-not-ready",
+            "nv-peer-mem: waiting: the driver's container is not ready",
+            "the driver's container may be replacing the driver, so the module must not be loaded "
+            "now",
+            "Look at the driver's pod: `kubectl -n gpu-operator get pods`",
+        ),
+        Own(
+            "pod-was-taken",
+            "nv-peer-mem: waiting: somebody else has unloaded the module",
+            "the scripts of an operator, or a person, have unloaded the module, and may replace "
+            "the driver or the RDMA core next",
+            "Wait five minutes, or delete the pod: the next one loads the module at once",
         ),
         Own(
             "pod-no-headers",

@@ -43,7 +43,9 @@ def test_stored_and_found(cache: Cache, node: Files, built: Path) -> None:
     assert Cache(cache.directory).modules(key) == files
 
 
-@pytest.mark.parametrize("changed", ["nvidia", "ib_core", "ib_uverbs", "name", "version", "kernel"])
+@pytest.mark.parametrize(
+    "changed", ["nvidia", "ib_core", "ib_uverbs", "name", "version", "kernel", "build"]
+)
 def test_every_part_of_the_key(cache: Cache, node: Files, built: Path, changed: str) -> None:
     cache.store(cache.key(ready(node), NAME, "2.0.0"), built)
     name, version = NAME, "2.0.0"
@@ -53,6 +55,8 @@ def test_every_part_of_the_key(cache: Cache, node: Files, built: Path, changed: 
         version = "2.0.1"
     elif changed == "kernel":
         node.put("/proc/sys/kernel/osrelease", "6.8.0-61-generic\n")
+    elif changed == "build":
+        node.put("/sys/kernel/notes", "another build of the same release")
     else:
         # Another build of the same version.
         node.put(f"/sys/module/{changed}/notes/.note.gnu.build-id", "another")

@@ -9,6 +9,7 @@ from keeper.decide import Step, decide
 from keeper.node import OFED_READY
 
 MINE, PLAIN = "nvidia_peermem", "nv_peer_mem"
+DRIVER_READY = "/run/nvidia/validations/.driver-ctr-ready"
 
 
 def step(node: Files, name: str = MINE, asked: bool = False) -> Step:
@@ -164,23 +165,48 @@ def test_asked_to_unload(node: Files, references: int, then: str) -> None:
     assert step(node, asked=True).do == then
 
 
-@pytest.mark.parametrize("away", ["/run/nvidia/validations/.driver-ctr-ready", OFED_READY])
-def test_its_own_name_lets_go(node: Files, away: str) -> None:
-    """The operators' scripts do not know the name nv_peer_mem, so the pod unloads the module when a
-    container ends. They unload nvidia_peermem themselves."""
+@pytest.mark.parametrize(
+    "name, away, goes",
+    [
+        (PLAIN, DRIVER_READY, True),
+        (PLAIN, OFED_READY, True),
+        (MINE, DRIVER_READY, True),
+        # The OFED container unloads this name itself.
+        (MINE, OFED_READY, False),
+    ],
+)
+def test_a_container_ends(node: Files, name: str, away: str, goes: bool) -> None:
     node.load("nvidia")
     node.load_core()
     node.contain_driver()
     node.contain_ofed()
-    node.load_own(PLAIN)
-    assert step(node, PLAIN).state == "ready"
+    node.load_own(name)
+    assert step(node, name).state == "ready"
     node.drop(away)
-    assert step(node, PLAIN).do == "unload"
-    node.load_own(PLAIN, references=1)
-    held = step(node, PLAIN)
-    assert held.state == "held" and held.ready and not held.do
-    node.drop(f"/sys/module/{PLAIN}")
-    assert step(node, PLAIN).state == "waiting"
-    node.drop("/sys/module/ib_core/holders/nv_peer_mem")
+    assert step(node, name).do == ("unload" if goes else "")
+    node.load_own(name, references=1)
+    held = step(node, name)
+    assert held.state == ("held" if goes else "ready") and held.ready and not held.do
+    node.drop(f"/sys/module/{name}")
+    reason = decided.DRIVER_NOT_READY if away == DRIVER_READY else decided.OFED_NOT_READY
+    assert step(node, name) == Step("waiting", reason)
+
+
+def test_an_early_operator(node: Files) -> None:
+    """Such an operator has no file that says that the driver's container is ready."""
+    node.load("nvidia")
+    node.load_core()
+    node.contain_driver()
+    node.drop("/run/nvidia/validations")
+    assert step(node).do == "load"
+
+
+def test_no_cuda(node: Files) -> None:
+    """The driver's container has left nvidia_uvm out, and reports success."""
+    node.load("nvidia")
+    node.load_core()
+    node.contain_driver()
     node.load_own(MINE)
     assert step(node).state == "ready"
+    node.drop("/sys/module/nvidia_uvm")
+    assert step(node) == Step("waiting", decided.NO_UVM)

@@ -69,9 +69,13 @@ def test_least_privileges() -> None:
 
 
 def test_namespace() -> None:
-    namespace, daemon_set = documents("daemonset.yaml")
+    namespace, quota, daemon_set = documents("daemonset.yaml")
     valid(namespace)
-    assert namespace["metadata"]["name"] == daemon_set["metadata"]["namespace"]
+    valid(quota)
+    for one in (quota, daemon_set):
+        assert one["metadata"]["namespace"] == namespace["metadata"]["name"]
+    (scope,) = quota["spec"]["scopeSelector"]["matchExpressions"]
+    assert scope["values"] == [daemon_set["spec"]["template"]["spec"]["priorityClassName"]]
 
 
 def test_the_image_has_what_is_called() -> None:

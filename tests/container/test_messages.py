@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from files import KERNEL, Files
 
-from keeper import cache, decide, places, settings
+from keeper import cache, decide, places, serve, settings
 from keeper.serve import Keeper
 from nvpm.explain import texts
 from nvpm.own.model import Own
@@ -48,15 +48,9 @@ def said(node: Files, tmp_path: Path) -> list[str]:
         "failed: a file cannot be read or written: [Errno 28] No space left on device",
     ]
     waits = [decide.NO_DRIVER, decide.STARTING, decide.NO_UVM, decide.NO_CORE]
-    waits += [decide.OFED_NOT_READY, decide.NO_PEER_MEMORY]
+    waits += [decide.OFED_NOT_READY, decide.NO_PEER_MEMORY, decide.DRIVER_NOT_READY]
+    waits += [serve.WAS_TAKEN]
     found += [f"waiting: {reason}" for reason in waits]
-    node.contain_ofed()
-    node.drop("/run/mellanox/drivers/.driver-ready")
-    node.contain_driver()
-    node.drop("/run/nvidia/validations")
-    node.put("/run/mellanox/drivers/.driver-ready")
-    step = decide.decide(node, "nv_peer_mem", "2.0.0")
-    found.append(f"{step.state}: {step.reason}")
     node.load_own("nvidia_peermem")
     for references, version in ((0, "2.0.0"), (1, "2.0.1")):
         node.load_own("nvidia_peermem", references=references)

@@ -70,7 +70,7 @@ def settings(root: str, found: dict[str, Any]) -> dict[str, Any]:
     return {
         "ociVersion": "1.0.2",
         "process": {
-            "args": ["/usr/bin/nv-peer-mem", *container["args"]],
+            "args": ["/usr/bin/tini", "--", "/usr/bin/nv-peer-mem", *container["args"]],
             "cwd": "/",
             "env": [f"{name}={value}" for name, value in variables.items()],
             "user": {"uid": secure["runAsUser"], "gid": 0},

@@ -73,7 +73,7 @@ static void load(const char *first, const char *second, const char *third)
 	}
 }
 
-static void serves(const char *name)
+static void check_other(const char *name)
 {
 	char expected[400];
 
@@ -89,11 +89,11 @@ static void serves(const char *name)
 TEST(another_module_serves)
 {
 	load("nvidia_peermem", NULL, "nvidia");
-	serves("nvidia_peermem");
+	check_other("nvidia_peermem");
 	load("nvidia", NULL, "nvidia_peermem");
-	serves("nvidia_peermem");
+	check_other("nvidia_peermem");
 	load("nv_peer_mem", NULL, "nvidia");
-	serves("nv_peer_mem");
+	check_other("nv_peer_mem");
 }
 
 /* The module's own object, which the kernel adds before the module's code runs, does not count. */
@@ -109,9 +109,9 @@ static void alone_as(const char *name)
 	TRUE(!modules.list_lock.held);
 	list_add_tail(&objects[0].entry, &modules.list);
 	objects[0].name = "nvidia_peermem";
-	serves("nvidia_peermem");
+	check_other("nvidia_peermem");
 	objects[0].name = "nv_peer_mem";
-	serves("nv_peer_mem");
+	check_other("nv_peer_mem");
 }
 
 TEST(no_other_module_serves)
