@@ -9,15 +9,15 @@ POD_LOG=/tmp/pod.log
 # node_without_drivers: hides the modules and sources that the lab has installed on the node. The
 # node then has the kernel's own RDMA core, no NVIDIA driver, and no headers of the kernel.
 node_without_drivers() {
-	local empty=/run/empty
-	mkdir -p "$empty"
+	local directory
 	mount --make-rshared /
 	mount -t cgroup2 cgroup2 /sys/fs/cgroup
-	for directory in updates extra; do mount --bind "$empty" "/lib/modules/$(uname -r)/$directory"; done
 	mkdir /run/sources
 	mount --bind /usr/src /run/sources
 	mount --make-private /run/sources
-	mount --bind "$empty" /usr/src
+	for directory in "/lib/modules/$(uname -r)"/{updates,extra} /usr/src; do
+		mount -t tmpfs tmpfs "$directory"
+	done
 	mkdir -p /run/nvidia/validations /run/mellanox/drivers /var/lib/nv_peer_mem
 	mount -t tmpfs -o mode=0755 tmpfs /var/lib/nv_peer_mem
 }

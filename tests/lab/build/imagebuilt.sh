@@ -25,8 +25,9 @@ within() {
 		mount --bind /dev "$root/mnt/dev"
 		mount --bind /tmp "$root/mnt/mnt"
 		seen=$root/mnt/run/nvidia/driver
-		mkdir -p "$seen" "$root/mnt/run/mellanox/drivers" "$root/mnt/lab" "$root/mnt/host/usr"
+		mkdir -p "$seen" "$root/mnt/run/mellanox/drivers" "$root/mnt/lab" "$root/mnt/host/usr" "$root/mnt/host/lib/modules"
 		mount --bind /usr "$root/mnt/host/usr"
+		mount --bind "/operators/driver-$driver/lib/modules" "$root/mnt/host/lib/modules"
 		mount --rbind "/operators/driver-$driver" "$seen"
 		for directory in /usr/src/linux-headers-* /usr/lib/linux-kbuild-*; do
 			mkdir -p "$seen$directory"
@@ -39,10 +40,10 @@ within() {
 	rmdir "/operators/driver-$1"/usr/src/linux-* "/operators/driver-$1/usr/lib"/* "/operators/driver-$1/usr/lib" 2>/dev/null || true
 }
 
-# build NAME DRIVER CORE [KEPT]: builds the module NAME. KEPT is a word for build.py.
+# build NAME DRIVER CORE [HOW]: builds the module NAME. HOW is a word for build.py.
 build() {
 	local to=/mnt/built/$1-$2-$3${4:+-$4}
-	within "$2" "$3" env PYTHONPATH=/lab python3 -B /lab/operators/build.py "$kver" "$1" "$to" ${4:+kept}
+	within "$2" "$3" env PYTHONPATH=/lab python3 -B /lab/operators/build.py "$kver" "$1" "$to" ${4:+"$4"}
 }
 mkdir -p /tmp/built "$(dirname "$built")"
 cp -a /in /tmp/release
@@ -52,6 +53,8 @@ build nvidia_peermem 550.163.01 first
 build nvidia_peermem 550.163.01 second
 build nvidia_peermem 570.195.03 second
 build nvidia_peermem 570.195.03 first kept
+build nvidia_peermem 550.163.01 first node
+build nvidia_peermem 550.163.01 second node
 build nv_peer_mem 550.163.01 first
 build nv_peer_mem 570.195.03 first
 cp -a /tmp/built "$built"

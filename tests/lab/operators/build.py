@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""build.py KERNEL NAME TO [kept]: runs the image's own build of the module NAME.
+"""build.py KERNEL NAME TO [kept | node]: runs the image's own build of the module NAME.
 
 TO gets the results, the words of make, and the files from which `make` recognizes the same build.
 With `kept`, the driver's symbols come from the cache and the headers from the node, as after the
-fast path of the driver's container."""
+fast path of the driver's container. With `node`, driver and headers are those of the node."""
 
 import shutil
 import sys
@@ -29,10 +29,12 @@ def built(found: places.Places) -> build.Built:
         raise
 
 
+of_node = Path(HOST) / headers.relative_to(DRIVER)
+if sys.argv[4:] == ["node"]:
+    here = places.Places(Path(HOST), of_node, f"DRIVER_ROOT={HOST}", here.core)
 made = built(here)
-if sys.argv[4:]:
+if sys.argv[4:] == ["kept"]:
     cache.store_driver("kept", made.directory / "nvidia.symvers", made.header)
-    of_node = Path(HOST) / headers.relative_to(DRIVER)
     here = places.Places(Path(HOST), of_node, f"NV_SRC={cache.driver('kept')}", here.core)
     made = built(here)
 to.mkdir(parents=True)
