@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""try_mutants.py nvpm|preload|scripts [WORD]: puts one mistake at a time into a copy of nvpm, of
-the preloaded library, or of the scripts of service, build and packages. The test that is named with
+"""try_mutants.py nvpm|preload|scripts|container [WORD]: puts one mistake at a time into a copy of
+nvpm, of the preloaded library, of the scripts of service, build and packages, or of the container
+image. The test that is named with
 the mistake must fail. With WORD, tries only the mistakes whose test or file has WORD in its name.
 
 The file mutants.py in the directory of the tests lists the mistakes. Each mistake has the test, the
@@ -27,6 +28,8 @@ NVPM += ["nvpm.sh", ".gitattributes"]
 # The files that the tests of the scripts need.
 SCRIPTS = ["init.d", "build", "debian", "rpm", "src", "nvpm.sh", "Makefile", "dkms.conf"]
 SCRIPTS += ["nv_peer_mem.conf", "tests/scripts"]
+# The files that the tests of the container image need.
+CONTAINER = ["container", "nvpm", "init.d", "dkms.conf", "tests/container", "tests/guest/operators"]
 
 
 class Mutant(NamedTuple):
@@ -86,6 +89,13 @@ def in_scripts(mutant: Mutant, copy: Path) -> bool:
     return passes(f"tests/scripts/{mutant.test}", copy)
 
 
+def in_container(mutant: Mutant, copy: Path) -> bool:
+    """Returns whether the test passes in COPY with the mistake in the image's program."""
+    copied(CONTAINER, copy)
+    put_in(mutant, copy / "container/keeper" / mutant.file)
+    return passes(f"tests/container/{mutant.test}", copy)
+
+
 def in_preload(mutant: Mutant, copy: Path) -> bool:
     """Returns whether the test passes with a library that is built in COPY with the mistake."""
     copied(["preload"], copy)
@@ -104,7 +114,12 @@ def survives(passes_with: Callable[[Mutant, Path], bool], mutant: Mutant) -> boo
         return passes_with(mutant, Path(directory))
 
 
-PARTS = {"nvpm": in_nvpm, "preload": in_preload, "scripts": in_scripts}
+PARTS = {
+    "nvpm": in_nvpm,
+    "preload": in_preload,
+    "scripts": in_scripts,
+    "container": in_container,
+}
 
 
 def try_all(part: str, mutants: list[Mutant]) -> int:
@@ -120,7 +135,7 @@ def try_all(part: str, mutants: list[Mutant]) -> int:
 
 
 def main() -> str | None:
-    parser = argparse.ArgumentParser(usage="%(prog)s nvpm|preload|scripts [WORD]")
+    parser = argparse.ArgumentParser(usage=f"%(prog)s {'|'.join(PARTS)} [WORD]")
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("word", nargs="?", default="")
     wanted = parser.parse_args()

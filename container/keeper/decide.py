@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .node import Node
+from .node import Loaded, Node
 
 NO_DRIVER = (
     "NVIDIA's driver is not loaded: the module nvidia is missing. The GPU Operator's driver pod "
@@ -69,7 +69,7 @@ def decide(node: Node, name: str, version: str, asked: bool = False) -> Step:
     has asked that the module stays unloaded."""
     own = node.own()
     if own:
-        return keep(node, name, version, asked)
+        return keep(node, own, name, version, asked)
     if asked:
         return Step("unloaded", ASKED)
     if node.others():
@@ -98,10 +98,9 @@ def wait(node: Node) -> str:
     return DRIVER_NOT_READY if node.driver_leaves() else ""
 
 
-def keep(node: Node, name: str, version: str, asked: bool) -> Step:
-    """Returns what happens to the loaded module of this project."""
-    own = node.own()
-    assert own
+def keep(node: Node, own: Loaded, name: str, version: str, asked: bool) -> Step:
+    """Returns what happens to OWN, the loaded module of this project. Others may unload the module
+    at any moment."""
     if not node.registered(own.name):
         return Step("loading", f"{own.name} is loaded, and not registered with the RDMA core yet")
     serves = f"{own.name} {own.version} is registered with the RDMA core"

@@ -58,7 +58,8 @@ def find_driver(node: Node, cache: Cache) -> str:
     """Returns make's setting for the loaded driver. After the driver container's fast path, the
     driver's module is nowhere, but an earlier build has kept its symbols."""
     driver = node.module("nvidia")
-    assert driver
+    if not driver:
+        raise Missing("NVIDIA's driver was unloaded a moment ago")
     others = []
     for root in (DRIVER, HOST):
         for file in modules_below(node.path(root) / "lib/modules" / node.kernel, "nvidia"):

@@ -11,7 +11,7 @@ POD = Group(
     (
         Own(
             "pod-no-driver",
-            "nv-peer-mem: waiting: NVIDIA's driver is <not loaded|being loaded>",
+            "nv-peer-mem: waiting: NVIDIA's driver <is not loaded|is being loaded|was unloaded>",
             "the pod waits for NVIDIA's driver, which another container or the node loads",
             "Look at the driver's pod: `kubectl -n gpu-operator get pods`. On a node with a driver "
             "of its own, `modprobe nvidia`",

@@ -63,6 +63,15 @@ def test_every_part_of_the_key(cache: Cache, node: Files, built: Path, changed: 
     assert cache.modules(cache.key(node, name, version)) == []
 
 
+@pytest.mark.parametrize("changed", ["srcversion", "version", "coresize"])
+def test_a_module_without_a_build_id(node: Files, changed: str) -> None:
+    node.load("nvidia")
+    node.drop("/sys/module/nvidia/notes")
+    before = node.identity("nvidia")
+    node.put(f"/sys/module/nvidia/{changed}", "another")
+    assert node.identity("nvidia") != before
+
+
 @pytest.mark.parametrize("file", [f"{NAME}.ko", CALLBACK, "about.json"])
 @pytest.mark.parametrize("damage", ["cut", "gone"])
 def test_a_damaged_entry(cache: Cache, node: Files, built: Path, file: str, damage: str) -> None:

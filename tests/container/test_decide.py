@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The keeper's next step, in each state of a node."""
 
+from __future__ import annotations
+
 import pytest
 from files import Files
 
 from keeper import decide as decided
 from keeper.decide import Step, decide
-from keeper.node import OFED_READY
+from keeper.node import OFED_READY, Loaded
 
 MINE, PLAIN = "nvidia_peermem", "nv_peer_mem"
 DRIVER_READY = "/run/nvidia/validations/.driver-ctr-ready"
@@ -28,6 +30,17 @@ def test_the_first_start(node: Files) -> None:
     assert step(node) == Step("waiting", decided.NO_PEER_MEMORY)
     node.load_core("2")
     assert step(node).do == "load"
+
+
+def test_the_core_gets_peer_memory(node: Files) -> None:
+    """OFED replaces the kernel's own core."""
+    node.load("nvidia")
+    node.load_core("inbox", peer_memory="")
+    assert step(node) == Step("waiting", decided.NO_PEER_MEMORY)
+    node.load_core("25.10")
+    assert node.peer_memory_in() == "ib_core"
+    node.load_core("inbox", peer_memory="")
+    assert node.peer_memory_in() == ""
 
 
 @pytest.mark.parametrize("where", ["ib_core", "ib_uverbs"])
@@ -127,6 +140,24 @@ def test_ready(node: Files, name: str) -> None:
     node.load_own(name)
     assert step(node, name) == Step("ready", f"{name} 2.0.0 is registered with the RDMA core")
     assert step(node, name).ready
+
+
+def test_unloaded_at_any_moment(node: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator's script unloads the module while the pod looks at the node."""
+    node.load("nvidia")
+    node.load_core()
+    node.load_own(MINE)
+    found = node.own
+
+    def own() -> Loaded | None:
+        module = found()
+        if module:
+            node.drop(f"/sys/module/{MINE}")
+        return module
+
+    monkeypatch.setattr(node, "own", own)
+    assert not step(node).ready
+    assert step(node).do == "load"
 
 
 def test_not_registered(node: Files) -> None:

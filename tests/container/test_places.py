@@ -78,6 +78,11 @@ def test_the_loaded_driver(node: Files, cache: Cache) -> None:
     assert places.find_driver(node, cache) == f"DRIVER_ROOT={node.path(DRIVER)}"
 
 
+def test_the_driver_is_unloaded_meanwhile(node: Files, cache: Cache) -> None:
+    with pytest.raises(places.Missing, match="a moment ago"):
+        places.find_driver(node, cache)
+
+
 def test_a_driver_without_a_checksum(node: Files, cache: Cache) -> None:
     node.load("nvidia", "550.1")
     node.put(lib(DRIVER, "nvidia.ko"), module("nvidia", "570.1", "srcversion"))

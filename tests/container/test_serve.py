@@ -228,6 +228,9 @@ def test_the_build_fails(world: World) -> None:
     world.node.load_core("2")
     world.look()
     assert world.did() == ["build"]
+    world.now += serve.FIRST
+    world.look()
+    assert world.did() == ["build"]
 
 
 def test_told_again_until_the_next_attempt(world: World) -> None:

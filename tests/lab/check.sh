@@ -147,6 +147,7 @@ check_scripts() { python3 -B -m pytest -q -p no:cacheprovider tests/scripts; }
 # Checks that, for each mutant of nvpm, the test that the mutant names fails.
 check_nvpm_mutants() { python3 -B tests/try_mutants.py nvpm; }
 check_scripts_mutants() { python3 -B tests/try_mutants.py scripts; }
+check_container_mutants() { python3 -B tests/try_mutants.py container; }
 check_preload_mutants() { CC=gcc-14 python3 -B tests/try_mutants.py preload; }
 
 # Tests the preloaded library in real processes, with doubles of its neighbours.
