@@ -6,7 +6,7 @@
 //! therefore take a pin or a mapping out of a phase, so no two threads undo the same object. The
 //! thread undoes the object after it has released the lock.
 
-use core::mem;
+use core::{marker::PhantomData, mem};
 
 use kernel::prelude::*;
 
@@ -49,7 +49,7 @@ pub(crate) enum Phase {
     /// The driver has pinned the pages persistently, until the core releases the registration.
     Kept(Kept),
     /// A call of the core has taken the persistent pin and its mapping out of the record, and works
-    /// on them. [`Self::take`] also leaves `InCall`, as a placeholder until the next phase is
+    /// on them. [`Self::change`] also leaves `InCall`, as a placeholder until the next phase is
     /// stored. No other thread sees the placeholder, because the lock is held until then.
     InCall,
     /// The driver has pinned the pages revocably. Another phase follows when the driver takes the
@@ -104,20 +104,15 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// Takes the phase out. The caller stores another phase, or the same phase again, before it
-    /// releases the lock.
-    pub(crate) fn take(&mut self) -> Self {
-        mem::replace(self, Self::InCall)
-    }
-
-    /// Stores `phase`, in which the core has made a call that is not possible. Returns the error
-    /// that the core receives.
-    pub(crate) fn refuse(&mut self, phase: Self) -> Error {
-        *self = phase;
-        match self {
-            Self::Revoked { .. } => EFAULT,
-            _ => EINVAL,
-        }
+    /// Takes the phase out, and calls `event` with the phase and with its empty place. `event` must
+    /// return a proof that it has filled the place again. Returns the other result of `event`.
+    pub(crate) fn change<R>(
+        &mut self,
+        event: impl for<'a> FnOnce(Self, Place<'a>) -> (Filled<'a>, R),
+    ) -> R {
+        let phase = mem::replace(self, Self::InCall);
+        let (Filled(_), result) = event(phase, Place(self));
+        result
     }
 
     /// Returns the revocable pin, or [`None`] if the phase has a mapping or no revocable pin.
@@ -161,5 +156,31 @@ impl Phase {
             }
             Self::Orphan => abi::NVPM_REGION_ORPHANED,
         }
+    }
+}
+
+/// The place in a record from which [`Phase::change`] has taken the phase.
+#[must_use = "the record has no phase until the place is filled"]
+pub(crate) struct Place<'a>(&'a mut Phase);
+
+/// The proof that a [`Place`] was filled. The lifetime is that of one call of [`Phase::change`], so
+/// the proof for one place does not count for another place.
+pub(crate) struct Filled<'a>(PhantomData<&'a ()>);
+
+impl<'a> Place<'a> {
+    /// Stores `phase`.
+    pub(crate) fn fill(self, phase: Phase) -> Filled<'a> {
+        *self.0 = phase;
+        Filled(PhantomData)
+    }
+
+    /// Stores the same `phase` again, because the core has made a call that is not possible in this
+    /// phase. Also returns the error that the core receives.
+    pub(crate) fn refill<R>(self, phase: Phase) -> (Filled<'a>, Result<R>) {
+        let error = match phase {
+            Phase::Revoked { .. } => EFAULT,
+            _ => EINVAL,
+        };
+        (self.fill(phase), Err(error))
     }
 }

@@ -51,7 +51,7 @@ use crate::{
     orphans::too_many,
     parameters::persistent_instead,
     peer_client::{self, Client, Kind},
-    phase::{CoreContext, Phase},
+    phase::{CoreContext, Filled, Phase, Place},
     pin::{PersistentPin, PinError, RevocablePin},
     process::Process,
     registry::RegistrationNumber,
@@ -86,16 +86,16 @@ impl Client for Revocable {
     }
 
     fn get_pages(number: RegistrationNumber, core_context: CoreContext) -> Result {
-        advance(number, |phase| match phase.take() {
+        advance(number, |phase, place| match phase {
             Phase::Pinned { pin, memory } => {
-                *phase = Phase::Bound {
+                let bound = Phase::Bound {
                     core_context,
                     pin,
                     memory,
                 };
-                Ok(())
+                (place.fill(bound), Ok(()))
             }
-            other => Err(phase.refuse(other)),
+            other => place.refill(other),
         })
     }
 
@@ -109,17 +109,17 @@ impl Client for Revocable {
         }
         let begun = number.update(|record| {
             let range = record.range();
-            match record.phase.take() {
+            record.phase.change(|phase, place| match phase {
                 Phase::Bound {
                     core_context,
                     pin,
                     memory,
                 } => {
-                    record.phase = Phase::Mapping { core_context, pin };
-                    Ok((memory, range))
+                    let filled = place.fill(Phase::Mapping { core_context, pin });
+                    (filled, Ok((memory, range)))
                 }
-                other => Err(record.phase.refuse(other)),
-            }
+                other => place.refill(other),
+            })
         });
         let (memory, range) = begun.unwrap_or(Err(EINVAL))?;
         if map_type::of_pair(memory.gpu, device, &range)? == MapType::Driver {
@@ -134,14 +134,13 @@ impl Client for Revocable {
     }
 
     fn dma_unmap(number: RegistrationNumber) {
-        let mapping = advance(number, |phase| match phase.take() {
+        let mapping = advance(number, |phase, place| match phase {
             Phase::Mapped { pin, mapping, .. } => {
-                *phase = Phase::Unmapping { pin };
-                Ok(mapping)
+                (place.fill(Phase::Unmapping { pin }), Ok(mapping))
             }
             // In all other phases there is no mapping, or the free callback's thread undoes the
             // mapping.
-            other => Err(phase.refuse(other)),
+            other => place.refill(other),
         });
         let Ok(mapping) = mapping else {
             return;
@@ -151,10 +150,13 @@ impl Client for Revocable {
         // callback that waits for the end of the unmapping continues after this change of the
         // phase.
         number.update(|record| {
-            record.phase = match record.phase.take() {
-                Phase::Unmapping { pin } => Phase::Unmapped { pin, list },
-                other => other,
-            };
+            record.phase.change(|phase, place| {
+                let unmapped = match phase {
+                    Phase::Unmapping { pin } => Phase::Unmapped { pin, list },
+                    other => other,
+                };
+                (place.fill(unmapped), ())
+            });
         });
     }
 
@@ -197,10 +199,10 @@ fn refuse(range: &Range) -> Result<bool> {
 /// Calls `event`, which changes the phase, and returns its result.
 fn advance<R>(
     number: RegistrationNumber,
-    event: impl FnOnce(&mut Phase) -> Result<R>,
+    event: impl for<'a> FnOnce(Phase, Place<'a>) -> (Filled<'a>, Result<R>),
 ) -> Result<R> {
     number
-        .update(|record| event(&mut record.phase))
+        .update(|record| record.phase.change(event))
         .unwrap_or(Err(EINVAL))
 }
 
@@ -215,21 +217,23 @@ fn end_mapping(
     let mut late = Some(mapping);
     let ended = number.update(|record| {
         record.set_device(device);
-        match (record.phase.take(), late.take()) {
-            (Phase::Mapping { core_context, pin }, Some(mapping)) => {
-                let table = mapping.for_core();
-                record.phase = Phase::Mapped {
-                    core_context,
-                    pin,
-                    mapping,
-                };
-                Ok(table)
-            }
-            (other, mapping) => {
-                late = mapping;
-                Err(record.phase.refuse(other))
-            }
-        }
+        record
+            .phase
+            .change(|phase, place| match (phase, late.take()) {
+                (Phase::Mapping { core_context, pin }, Some(mapping)) => {
+                    let table = mapping.for_core();
+                    let mapped = Phase::Mapped {
+                        core_context,
+                        pin,
+                        mapping,
+                    };
+                    (place.fill(mapped), Ok(table))
+                }
+                (other, mapping) => {
+                    late = mapping;
+                    place.refill(other)
+                }
+            })
     });
     // A mapping that was not stored is dropped after the lock is released, because unmapping may
     // sleep.
@@ -301,11 +305,10 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
     let thread = thread();
     let then = number.update_when(|record| match &record.phase {
         Phase::Pinning | Phase::Unmapping { .. } => None,
-        _ => {
-            let (phase, then) = revoked(record.phase.take(), thread);
-            record.phase = phase;
-            Some(then)
-        }
+        _ => record.phase.change(|phase, place| {
+            let (phase, then) = revoked(phase, thread);
+            (place.fill(phase), Some(then))
+        }),
     });
     match then {
         Some(Then::Invalidate(core_context)) => revoke_mapped(number, core_context),
