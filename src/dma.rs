@@ -1,147 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Devices, and mappings by which devices reach memory.
+//! Mappings by which devices reach memory.
 //!
-//! C headers: `linux/dma-mapping.h`, `linux/pci.h`. For its own mappings, this module uses the
-//! kernel's DMA API. The module maps all extents into one range of I/O virtual addresses, if the
-//! kernel and the device support such a range. Otherwise it maps each segment separately.
+//! C header: `linux/dma-mapping.h`. For its own mappings, this module uses the kernel's DMA API. The
+//! module maps all extents into one range of I/O virtual addresses, if the kernel and the device
+//! support such a range. Otherwise it maps each segment separately.
 
-use core::{ptr::NonNull, slice};
+use core::slice;
 
 use kernel::prelude::*;
 
 use crate::{
     abi::{self, page_size},
-    compat::pr_warn_ratelimited,
-    errno::{eopnotsupp, to_result},
+    device::{Device, DeviceRef},
+    errno::to_result,
     extents::{longest_segment, Extent, Extents, Range, Segments},
     sg_table::{fill, SgTable},
     stats,
 };
-
-/// A PCI device, which can reach GPU memory.
-///
-/// # Invariants
-///
-/// The pointer is to a PCI device that exists as long as memory is mapped for the device.
-#[derive(Clone, Copy)]
-pub(crate) struct Device(NonNull<abi::device>);
-
-// SAFETY: The functions to which this module passes the pointer may be called from any thread.
-unsafe impl Send for Device {}
-
-impl Device {
-    /// Converts a pointer of the RDMA core. Returns an error if the pointer is NULL or points to a
-    /// device that is not a PCI device.
-    ///
-    /// # Safety
-    ///
-    /// The pointer must be NULL or to a device that outlives every mapping made for the device.
-    pub(crate) unsafe fn from_raw(device: *mut abi::device) -> Result<Self> {
-        // SAFETY: By this function's requirement the pointer is to a device, or is NULL. For NULL,
-        // `nvpm_pci_dev` returns NULL.
-        let pci = unsafe { abi::nvpm_pci_dev(device) };
-        match NonNull::new(device) {
-            // INVARIANT: `nvpm_pci_dev` has found a PCI device.
-            Some(device) if !pci.is_null() => Ok(Self(device)),
-            _ => {
-                pr_warn_ratelimited!(
-                    "the RDMA device is not a PCI device: it cannot reach GPU memory\n"
-                );
-                Err(eopnotsupp())
-            }
-        }
-    }
-
-    /// Returns the device as the pointer that the driver's functions take.
-    pub(crate) fn as_pci(&self) -> *mut abi::pci_dev {
-        // SAFETY: By the type's invariant the pointer is to a device.
-        unsafe { abi::nvpm_pci_dev(self.0.as_ptr()) }
-    }
-
-    /// Returns the device as the pointer that the functions of the C side take.
-    pub(crate) fn as_ptr(&self) -> *mut abi::device {
-        self.0.as_ptr()
-    }
-
-    /// Tells whether the device's driver supports the revocation of a registration.
-    pub(crate) fn can_invalidate(&self) -> bool {
-        // SAFETY: By the type's invariant the pointer is to a device.
-        unsafe { abi::nvpm_can_invalidate(self.0.as_ptr()) }
-    }
-
-    /// Returns the device's address on PCI. The first number is the domain. The second number
-    /// contains the bus and the devfn.
-    pub(crate) fn pci_address(&self) -> (u32, u16) {
-        let (mut domain, mut devfn) = (0, 0);
-        // SAFETY: By the type's invariant the first pointer is to a PCI device. The other pointers
-        // are valid for writing.
-        unsafe { abi::nvpm_pci_address(self.0.as_ptr(), &mut domain, &mut devfn) };
-        (domain, devfn)
-    }
-
-    /// Maps `len` bytes of physical memory at `start`. The memory must not be RAM. Returns the bus
-    /// address of the first byte.
-    pub(crate) fn map(&self, start: u64, len: u64) -> Result<u64> {
-        let len = usize::try_from(len).map_err(|_| EINVAL)?;
-        let mut address = 0;
-        // SAFETY: By the type's invariant the pointer is to a device; `address` is valid for
-        // writing.
-        to_result(unsafe { abi::nvpm_dma_map(self.0.as_ptr(), start, len, &mut address) })?;
-        Ok(address)
-    }
-
-    /// Undoes [`Self::map`] for `len` bytes at the bus address that `map` returned.
-    pub(crate) fn unmap(&self, address: u64, len: u64) {
-        // SAFETY: By the type's invariant the pointer is to a device. `map` has checked that the
-        // length fits a `usize`.
-        unsafe { abi::nvpm_dma_unmap(self.0.as_ptr(), address, len as usize) };
-    }
-
-    /// Returns the segments that the core must receive for `range`. The segments cover the pages of
-    /// the kernel that contain the range, and the device accepts the length of each segment.
-    fn segments<'a>(&self, extents: &'a [Extent], range: &Range) -> Result<Segments<'a>> {
-        // SAFETY: By the type's invariant the pointer is to a device.
-        let limit = unsafe { abi::nvpm_max_segment(self.0.as_ptr()) };
-        let window = range.window(page_size())?;
-        Ok(Segments::new(
-            extents,
-            window,
-            longest_segment(limit, page_size()),
-        ))
-    }
-}
-
-/// A reference to a device. While the reference exists, the kernel does not free the device, so no
-/// other device can have the same address in memory.
-pub(crate) struct DeviceRef(Device);
-
-impl DeviceRef {
-    /// Takes a reference to a device that exists.
-    pub(crate) fn new(device: Device) -> Self {
-        // SAFETY: By the invariant of `Device`, the pointer is to a PCI device that exists.
-        unsafe { abi::pci_dev_get(device.as_pci()) };
-        Self(device)
-    }
-
-    /// Returns the pointer for functions of C.
-    pub(crate) fn as_ptr(&self) -> *mut abi::device {
-        self.0.as_ptr()
-    }
-
-    /// Returns true until the device is removed.
-    pub(crate) fn is_registered(&self) -> bool {
-        // SAFETY: The pointer is to a device, to which this object has a reference.
-        unsafe { abi::nvpm_is_registered(self.0.as_ptr()) }
-    }
-}
-
-impl Drop for DeviceRef {
-    fn drop(&mut self) {
-        // SAFETY: This object has the reference that `new` took, and gives it back once.
-        unsafe { abi::pci_dev_put(self.0.as_pci()) };
-    }
-}
 
 /// A scatterlist of addresses at which a device reaches GPU memory. Dropping the mapping unmaps the
 /// addresses.
@@ -161,7 +37,7 @@ pub(crate) struct Mapping {
 enum MappedBy {
     /// This module has mapped each entry of the scatterlist for the device. The first mapping
     /// begins before the first entry. The number is the number of bytes in between.
-    Entry(Device, u64),
+    Entry(DeviceRef, u64),
     /// This module has mapped all extents in one range of addresses.
     Iova(Iova),
     /// The driver has mapped the addresses. `PersistentPin::unmap` lets the driver undo the
@@ -171,12 +47,12 @@ enum MappedBy {
 
 impl Mapping {
     /// Maps the physical `extents`, which cover all of `range`, for `device`.
-    pub(crate) fn new(device: Device, extents: &Extents, range: &Range) -> Result<Self> {
+    pub(crate) fn new(device: Device<'_>, extents: &Extents, range: &Range) -> Result<Self> {
         let extents = extents.as_slice();
         let Some((mut iova, extent)) = Iova::new(device, extents, range.pinned_len())? else {
             return Self::each(device, extents, range);
         };
-        let segments = device.segments(slice::from_ref(&extent), range);
+        let segments = segments(device, slice::from_ref(&extent), range);
         match segments.and_then(SgTable::new) {
             Ok(sg) => Ok(Self::counted(sg, MappedBy::Iova(iova), range)),
             Err(error) => {
@@ -186,8 +62,8 @@ impl Mapping {
         }
     }
 
-    fn each(device: Device, extents: &[Extent], range: &Range) -> Result<Self> {
-        let segments = device.segments(extents, range)?;
+    fn each(device: Device<'_>, extents: &[Extent], range: &Range) -> Result<Self> {
+        let segments = segments(device, extents, range)?;
         let mut sg = SgTable::empty(&segments)?;
         // The user's range may begin in the middle of the first piece. This function nevertheless
         // maps the first piece from its beginning. An IOMMU maps a piece to an address at the
@@ -205,14 +81,14 @@ impl Mapping {
                 }
             }
         }
-        let by = MappedBy::Entry(device, before_first);
+        let by = MappedBy::Entry(DeviceRef::new(device), before_first);
         Ok(Self::counted(sg, by, range))
     }
 
     /// Builds a mapping of `range`, which the driver has mapped completely. `extents` are the bus
     /// addresses at which the driver has mapped the range.
-    pub(crate) fn by_driver(device: Device, extents: &Extents, range: &Range) -> Result<Self> {
-        let sg = SgTable::new(device.segments(extents.as_slice(), range)?)?;
+    pub(crate) fn by_driver(device: Device<'_>, extents: &Extents, range: &Range) -> Result<Self> {
+        let sg = SgTable::new(segments(device, extents.as_slice(), range)?)?;
         Ok(Self::counted(sg, MappedBy::Driver, range))
     }
 
@@ -241,7 +117,7 @@ impl Mapping {
         let mut sg = self.sg.take()?;
         match &mut self.by {
             MappedBy::Entry(device, before_first) => {
-                unmap_entries(*device, *before_first, &mut sg, usize::MAX);
+                unmap_entries(device.get(), *before_first, &mut sg, usize::MAX);
             }
             MappedBy::Iova(iova) => iova.destroy(self.bytes),
             MappedBy::Driver => {}
@@ -257,9 +133,17 @@ impl Drop for Mapping {
     }
 }
 
+/// Returns the segments that the core must receive for `range`. The segments cover the pages of the
+/// kernel that contain the range, and the device accepts the length of each segment.
+fn segments<'a>(device: Device<'_>, extents: &'a [Extent], range: &Range) -> Result<Segments<'a>> {
+    let window = range.window(page_size())?;
+    let longest = longest_segment(device.max_segment(), page_size());
+    Ok(Segments::new(extents, window, longest))
+}
+
 /// Unmaps the first `mapped` entries. The first mapping also covers the `before_first` bytes before
 /// the first entry.
-fn unmap_entries(device: Device, before_first: u64, sg: &mut SgTable, mapped: usize) {
+fn unmap_entries(device: Device<'_>, before_first: u64, sg: &mut SgTable, mapped: usize) {
     for (number, entry) in sg.entries().take(mapped).enumerate() {
         let before = if number == 0 { before_first } else { 0 };
         let len = before.wrapping_add(entry.dma_length.into());
@@ -276,14 +160,14 @@ fn unmap_entries(device: Device, before_first: u64, sg: &mut SgTable, mapped: us
 /// `iova`.
 #[must_use = "only `destroy` gives the addresses back"]
 struct Iova {
-    device: Device,
+    device: DeviceRef,
     iova: abi::nvpm_iova,
 }
 
 impl Iova {
     /// Maps `extents`, which have `len` bytes together. Returns the range with its address, or
     /// [`None`] if the kernel or the device does not support such a range.
-    fn new(device: Device, extents: &[Extent], len: u64) -> Result<Option<(Self, Extent)>> {
+    fn new(device: Device<'_>, extents: &[Extent], len: u64) -> Result<Option<(Self, Extent)>> {
         let mut iova = abi::nvpm_iova::default();
         let first = extents.first().map_or(0, |extent| extent.start);
         // SAFETY: By the invariant of `Device`, the pointer is to a device. `iova` is valid for
@@ -292,7 +176,10 @@ impl Iova {
             return Ok(None);
         }
         // INVARIANT: `nvpm_iova_alloc` has just made `iova` for this device.
-        let mut this = Self { device, iova };
+        let mut this = Self {
+            device: DeviceRef::new(device),
+            iova,
+        };
         let mut linked = 0;
         match this.link(extents, &mut linked) {
             Ok(start) => Ok(Some((this, Extent { start, len }))),
@@ -306,7 +193,7 @@ impl Iova {
     /// Maps all extents into the range, and adds the number of mapped bytes to `linked`. Returns
     /// the bus address of the first byte.
     fn link(&mut self, extents: &[Extent], linked: &mut u64) -> Result<u64> {
-        let device = self.device.as_ptr();
+        let device = self.device.get().as_ptr();
         for &Extent { start, len } in extents {
             // SAFETY: By the type's invariant the range belongs to this device.
             to_result(unsafe { abi::nvpm_iova_link(device, &mut self.iova, start, *linked, len) })?;
@@ -321,8 +208,9 @@ impl Iova {
 
     /// Unmaps the first `linked` bytes, and then frees the range of addresses.
     fn destroy(&mut self, linked: u64) {
+        let device = self.device.get().as_ptr();
         // SAFETY: By the type's invariant the range belongs to this device, and was not destroyed
         // before.
-        unsafe { abi::nvpm_iova_destroy(self.device.as_ptr(), &mut self.iova, linked) };
+        unsafe { abi::nvpm_iova_destroy(device, &mut self.iova, linked) };
     }
 }

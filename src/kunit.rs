@@ -18,7 +18,8 @@ use kernel::{bindings, prelude::*};
 use crate::{
     abi::{self, ffi::c_int, page_size},
     compat::ratelimit,
-    dma::{Device, Mapping},
+    device::Device,
+    dma::Mapping,
     errno::{edquot, eopnotsupp, to_result},
     extents::{Extent, Extents, Range, GPU_PAGE},
 };

@@ -12,6 +12,7 @@ use kernel::prelude::*;
 mod abi;
 mod atomic;
 mod compat;
+mod device;
 mod dma;
 mod errno;
 mod extents;

@@ -24,7 +24,7 @@ use kernel::{
 use crate::{
     abi::{self, ffi::c_void},
     compat::pr_warn_ratelimited,
-    dma::{Device, DeviceRef},
+    device::{Device, DeviceRef},
     errno::eopnotsupp,
     extents::{Extent, Extents, Range},
     global::{Global, Installed},
@@ -94,7 +94,7 @@ impl Pairs {
 /// Returns how memory of `gpu` is mapped for `device`, or an error if the memory cannot be mapped.
 /// If there is no remembered answer about the pair, the function asks the driver, with the first
 /// page of `range`. `range` must be memory of the calling process.
-pub(crate) fn of_pair(gpu: Gpu, device: Device, range: &Range) -> Result<MapType> {
+pub(crate) fn of_pair(gpu: Gpu, device: Device<'_>, range: &Range) -> Result<MapType> {
     let answer = match known(gpu, device) {
         Some(answer) => Some(answer),
         None => {
@@ -118,14 +118,14 @@ pub(crate) fn of_pair(gpu: Gpu, device: Device, range: &Range) -> Result<MapType
     }
 }
 
-fn pair(gpu: Gpu, device: Device) -> Pair {
+fn pair(gpu: Gpu, device: Device<'_>) -> Pair {
     Pair {
         gpu,
         device: device.as_ptr() as usize,
     }
 }
 
-fn known(gpu: Gpu, device: Device) -> Option<Answer> {
+fn known(gpu: Gpu, device: Device<'_>) -> Option<Answer> {
     let pair = pair(gpu, device);
     PAIRS
         .with(|pairs| pairs.0.get(&pair).map(|known| known.answer))
@@ -134,7 +134,7 @@ fn known(gpu: Gpu, device: Device) -> Option<Answer> {
 
 /// Remembers the answer. If the kernel has no memory for the entry, nothing is remembered, so the
 /// next registration asks again.
-pub(crate) fn remember(gpu: Gpu, device: Device, answer: Answer) {
+pub(crate) fn remember(gpu: Gpu, device: Device<'_>, answer: Answer) {
     forget_removed();
     let known = Known {
         device: DeviceRef::new(device),
@@ -171,7 +171,7 @@ fn take_removed() -> Option<RBTreeNode<Pair, Known>> {
 
 /// Asks the driver to map one page. Returns [`None`] if the page cannot be pinned persistently.
 /// Returns an error if the result may be different at another time, so that it is not remembered.
-fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<Option<Answer>> {
+fn ask(gpu: Gpu, device: Device<'_>, page: &Range) -> Result<Option<Answer>> {
     // The pin is persistent, because the driver must not free the page table before the mapping is
     // undone.
     let mut pin = match PersistentPin::new(page) {
@@ -230,7 +230,9 @@ pub(crate) unsafe extern "C" fn nvpm_pairs_each(page: *mut c_void) {
             let name = known.answer.name().as_ptr().cast();
             // SAFETY: By this function's requirement `page` is valid. The UUID has 16 bytes.
             // `known` has a reference to the PCI device.
-            unsafe { abi::nvpm_pair_line(page, pair.gpu.as_ptr(), known.device.as_ptr(), name) };
+            unsafe {
+                abi::nvpm_pair_line(page, pair.gpu.as_ptr(), known.device.get().as_ptr(), name)
+            };
         }
     });
 }

@@ -21,7 +21,7 @@ use crate::{
     },
     atomic::{AtomicBool, AtomicPtr, Ordering},
     compat::pr_warn_ratelimited,
-    dma::Device,
+    device::Device,
     errno::{from_result, to_result},
     extents::Range,
     module_ref::ModuleRef,
@@ -63,7 +63,7 @@ pub(crate) trait Client: 'static {
 
     /// Maps the memory for `device`. Returns the scatterlist for the core. This module frees the
     /// scatterlist later.
-    fn dma_map(number: RegistrationNumber, device: Device) -> Result<abi::sg_table>;
+    fn dma_map(number: RegistrationNumber, device: Device<'_>) -> Result<abi::sg_table>;
 
     /// Undoes the mapping. The core calls this function when no device uses the addresses any more.
     fn dma_unmap(number: RegistrationNumber);
@@ -310,8 +310,8 @@ extern "C" fn get_pages<C: Client>(
 ///
 /// # Safety
 ///
-/// `device` must be NULL or a device that outlives the registration's mapping. `table` and `mapped`
-/// must be valid for writing.
+/// `device` must be NULL or a device that exists during the call. `table` and `mapped` must be valid
+/// for writing.
 unsafe extern "C" fn dma_map<C: Client>(
     table: *mut abi::sg_table,
     client_context: *mut c_void,
@@ -319,8 +319,8 @@ unsafe extern "C" fn dma_map<C: Client>(
     _dmasync: c_int,
     mapped: *mut c_int,
 ) -> c_int {
-    // SAFETY: By this function's requirement `device` is NULL or a device that outlives the
-    // mapping.
+    // SAFETY: By this function's requirement `device` is NULL or a device that exists during the
+    // call.
     let device = unsafe { Device::from_raw(device) };
     let result = from_client_context(client_context).and_then(|number| C::dma_map(number, device?));
     from_result(match result {

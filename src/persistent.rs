@@ -13,7 +13,8 @@ use kernel::prelude::*;
 
 use crate::{
     abi,
-    dma::{Device, Mapping},
+    device::Device,
+    dma::Mapping,
     extents::Range,
     map_type::{self, MapType},
     peer_client::{Client, Kind},
@@ -53,7 +54,7 @@ impl<const CATCH_ALL: bool> Client for KeepingClient<CATCH_ALL> {
         Ok(())
     }
 
-    fn dma_map(number: RegistrationNumber, device: Device) -> Result<abi::sg_table> {
+    fn dma_map(number: RegistrationNumber, device: Device<'_>) -> Result<abi::sg_table> {
         let (mut kept, range) = take(number).ok_or(EINVAL)?;
         let table = map(&mut kept, device, &range);
         put(number, kept, table.is_ok().then_some(device));
@@ -114,7 +115,7 @@ fn take(number: RegistrationNumber) -> Option<(Kept, Range)> {
 
 /// Puts the pin and the mapping back. If `device` is given, records that this device can reach the
 /// memory from now on.
-fn put(number: RegistrationNumber, kept: Kept, device: Option<Device>) {
+fn put(number: RegistrationNumber, kept: Kept, device: Option<Device<'_>>) {
     let mut phase = Phase::Kept(kept);
     number.with(|record| {
         if let Some(device) = device {
@@ -127,7 +128,7 @@ fn put(number: RegistrationNumber, kept: Kept, device: Option<Device>) {
     drop(phase);
 }
 
-fn map(kept: &mut Kept, device: Device, range: &Range) -> Result<abi::sg_table> {
+fn map(kept: &mut Kept, device: Device<'_>, range: &Range) -> Result<abi::sg_table> {
     let Kept { mapping, pin } = kept;
     if !matches!(mapping, KeptMapping::None) {
         return Err(EINVAL);

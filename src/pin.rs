@@ -14,7 +14,7 @@ use kernel::prelude::*;
 use crate::{
     abi::{self, ffi::c_void},
     compat::pr_warn_ratelimited,
-    dma::Device,
+    device::{Device, DeviceRef},
     errno::{eopnotsupp, to_result},
     extents::{Extents, Range},
     page_table::{bus_extents, Gpu, PageTable},
@@ -58,7 +58,7 @@ impl PinError {
 pub(crate) struct PersistentPin {
     table: PageTable,
     address: u64,
-    mapping: Option<(Device, NonNull<abi::nvidia_p2p_dma_mapping>)>,
+    mapping: Option<(DeviceRef, NonNull<abi::nvidia_p2p_dma_mapping>)>,
 }
 
 // SAFETY: The driver lets any task unmap and put a persistent pin, and does not change the pin's
@@ -109,7 +109,7 @@ impl PersistentPin {
     }
 
     /// Lets the driver map the pages for `device`.
-    pub(crate) fn map(&mut self, device: Device) -> Result {
+    pub(crate) fn map(&mut self, device: Device<'_>) -> Result {
         self.unmap();
         let mut mapping = null_mut();
         // SAFETY: By the invariant of `Device`, the device exists. By the invariant of this type,
@@ -119,7 +119,7 @@ impl PersistentPin {
         })?;
         let mapping = NonNull::new(mapping).ok_or(EIO)?;
         // INVARIANT: The driver has just made the mapping from the table for this device.
-        self.mapping = Some((device, mapping));
+        self.mapping = Some((DeviceRef::new(device), mapping));
         Ok(())
     }
 
@@ -136,9 +136,13 @@ impl PersistentPin {
             return;
         };
         // SAFETY: By the type's invariant the mapping was made from this table for this device, and
-        // was not unmapped before. By the invariant of `Device`, the device exists.
+        // was not unmapped before. The device exists, because there is a reference to it.
         let ret = unsafe {
-            abi::nvidia_p2p_dma_unmap_pages(device.as_pci(), self.table.as_ptr(), mapping.as_ptr())
+            abi::nvidia_p2p_dma_unmap_pages(
+                device.get().as_pci(),
+                self.table.as_ptr(),
+                mapping.as_ptr(),
+            )
         };
         if let Err(error) = to_result(ret) {
             pr_warn_ratelimited!(

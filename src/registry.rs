@@ -18,7 +18,7 @@ use kernel::{
 
 use crate::{
     abi,
-    dma::Device,
+    device::Device,
     extents::Range,
     global::{Global, Installed},
     module_ref::ModuleRef,
@@ -73,7 +73,7 @@ impl Record {
     }
 
     /// Records that `device` can reach the memory.
-    pub(crate) fn set_device(&mut self, device: Device) {
+    pub(crate) fn set_device(&mut self, device: Device<'_>) {
         (self.domain, self.devfn) = device.pci_address();
     }
 

@@ -44,7 +44,8 @@ use kernel::prelude::*;
 use crate::{
     abi,
     compat::pr_warn_ratelimited,
-    dma::{Device, Mapping},
+    device::Device,
+    dma::Mapping,
     errno::eopnotsupp,
     extents::Range,
     map_type::{self, MapType},
@@ -99,7 +100,7 @@ impl Client for Revocable {
         })
     }
 
-    fn dma_map(number: RegistrationNumber, device: Device) -> Result<abi::sg_table> {
+    fn dma_map(number: RegistrationNumber, device: Device<'_>) -> Result<abi::sg_table> {
         if !device.can_invalidate() {
             pr_warn_ratelimited!(
                 "the driver of this RDMA device cannot revoke registrations of GPU memory{}\n",
@@ -211,7 +212,7 @@ fn advance<R>(
 /// an error.
 fn end_mapping(
     number: RegistrationNumber,
-    device: Device,
+    device: Device<'_>,
     mapping: Mapping,
 ) -> Result<abi::sg_table> {
     let mut late = Some(mapping);

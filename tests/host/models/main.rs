@@ -39,6 +39,8 @@ mod prelude {
 mod abi;
 #[path = "../../../src/compat.rs"]
 mod compat;
+#[path = "../../../src/device.rs"]
+mod device;
 #[path = "../../../src/dma.rs"]
 mod dma;
 #[path = "../../../src/errno.rs"]

@@ -15,7 +15,6 @@ use loom::sync::{Condvar, Mutex};
 use crate::{
     abi::{self, device, nvpm_client, peer_memory_client, sg_table},
     c::{entries, Device},
-    dma,
     driver::FIRST_GPU,
     linux::{self, Stage},
     map_type::{self, Answer},
@@ -455,7 +454,8 @@ impl Rdma {
             // The module remembers an answer about the pair, as if it had asked the driver before.
             world().faults.allocation.without(|| {
                 // SAFETY: Devices exist until the end of the world.
-                let device = unsafe { dma::Device::from_raw(pointer) }.expect("it is a PCI device");
+                let device = unsafe { crate::device::Device::from_raw(pointer) }
+                    .expect("it is a PCI device");
                 map_type::remember([FIRST_GPU; 16], device, Answer::Ours);
             });
         }
