@@ -15,6 +15,7 @@ use crate::{
     device::{Device, DeviceRef},
     errno::to_result,
     extents::{longest_segment, Extent, Extents, Range, Segments},
+    page_table::DriverMapping,
     sg_table::{fill, SgTable},
     stats,
 };
@@ -24,32 +25,30 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// `sg` is [`Some`] until [`Self::unmap`] takes the list.
+/// `mapped` is [`Some`] until [`Self::unmap`] takes the list.
 pub(crate) struct Mapping {
-    sg: Option<SgTable>,
-    by: MappedBy,
+    mapped: Option<(SgTable, MappedBy)>,
     /// The number of pinned bytes that the statistics count for this mapping.
     bytes: u64,
 }
 
-/// Says whether this module or the driver has mapped the addresses, and keeps the data that
-/// unmapping needs.
+/// Says whether this module or the driver has mapped the addresses, and owns what unmapping needs.
 enum MappedBy {
     /// This module has mapped each entry of the scatterlist for the device. The first mapping
     /// begins before the first entry. The number is the number of bytes in between.
     Entry(DeviceRef, u64),
     /// This module has mapped all extents in one range of addresses.
     Iova(Iova),
-    /// The driver has mapped the addresses. `PersistentPin::unmap` lets the driver undo the
-    /// mapping.
-    Driver,
+    /// The driver has mapped the addresses. The pin that has the pages also has this mapping, so
+    /// the driver's page table exists for longer than the mapping.
+    Driver(DriverMapping<'static>),
 }
 
 impl Mapping {
     /// Maps the physical `extents`, which cover all of `range`, for `device`.
     pub(crate) fn new(device: Device<'_>, extents: &Extents, range: &Range) -> Result<Self> {
         let extents = extents.as_slice();
-        let Some((mut iova, extent)) = Iova::new(device, extents, range.pinned_len())? else {
+        let Some((iova, extent)) = Iova::new(device, extents, range.pinned_len())? else {
             return Self::each(device, extents, range);
         };
         let segments = segments(device, slice::from_ref(&extent), range);
@@ -85,26 +84,26 @@ impl Mapping {
         Ok(Self::counted(sg, by, range))
     }
 
-    /// Builds a mapping of `range`, which the driver has mapped completely. `extents` are the bus
-    /// addresses at which the driver has mapped the range.
-    pub(crate) fn by_driver(device: Device<'_>, extents: &Extents, range: &Range) -> Result<Self> {
-        let sg = SgTable::new(segments(device, extents.as_slice(), range)?)?;
-        Ok(Self::counted(sg, MappedBy::Driver, range))
+    /// Builds a mapping of `range` from `mapping`, with which the driver has mapped all of `range`.
+    pub(crate) fn by_driver(mapping: DriverMapping<'static>, range: &Range) -> Result<Self> {
+        let extents = mapping.extents(range)?;
+        let sg = SgTable::new(segments(mapping.device(), extents.as_slice(), range)?)?;
+        Ok(Self::counted(sg, MappedBy::Driver(mapping), range))
     }
 
     fn counted(sg: SgTable, by: MappedBy, range: &Range) -> Self {
         let bytes = range.pinned_len();
         stats::mapped(bytes);
         Self {
-            sg: Some(sg),
-            by,
+            mapped: Some((sg, by)),
             bytes,
         }
     }
 
     /// Returns the scatterlist for the core.
     pub(crate) fn for_core(&self) -> abi::sg_table {
-        self.sg.as_ref().map(SgTable::for_core).unwrap_or_default()
+        let list = self.mapped.as_ref().map(|(sg, _)| sg.for_core());
+        list.unwrap_or_default()
     }
 
     /// Undoes the mapping. Returns the scatterlist, which the caller keeps because the core may
@@ -114,13 +113,13 @@ impl Mapping {
     }
 
     fn undo(&mut self) -> Option<SgTable> {
-        let mut sg = self.sg.take()?;
-        match &mut self.by {
+        let (mut sg, by) = self.mapped.take()?;
+        match by {
             MappedBy::Entry(device, before_first) => {
-                unmap_entries(device.get(), *before_first, &mut sg, usize::MAX);
+                unmap_entries(device.get(), before_first, &mut sg, usize::MAX);
             }
             MappedBy::Iova(iova) => iova.destroy(self.bytes),
-            MappedBy::Driver => {}
+            MappedBy::Driver(mapping) => drop(mapping),
         }
         stats::unmapped(self.bytes);
         Some(sg)
@@ -207,7 +206,7 @@ impl Iova {
     }
 
     /// Unmaps the first `linked` bytes, and then frees the range of addresses.
-    fn destroy(&mut self, linked: u64) {
+    fn destroy(mut self, linked: u64) {
         let device = self.device.get().as_ptr();
         // SAFETY: By the type's invariant the range belongs to this device, and was not destroyed
         // before.

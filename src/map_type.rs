@@ -174,7 +174,7 @@ fn take_removed() -> Option<RBTreeNode<Pair, Known>> {
 fn ask(gpu: Gpu, device: Device<'_>, page: &Range) -> Result<Option<Answer>> {
     // The pin is persistent, because the driver must not free the page table before the mapping is
     // undone.
-    let mut pin = match PersistentPin::new(page) {
+    let pin = match PersistentPin::new(page) {
         Ok(pin) => pin,
         Err(error) if error.may_fall_back() => return Ok(None),
         Err(PinError::NotGpuMemory) => return Err(EFAULT),
@@ -187,13 +187,13 @@ fn ask(gpu: Gpu, device: Device<'_>, page: &Range) -> Result<Option<Answer>> {
     }
     let (extents, coherent) = pin.location(page)?;
     let physical = only(&extents)?;
-    match pin.map(device) {
+    let mapping = match pin.driver_mapping(device) {
         // For coherent memory this error may also mean that the kernel has not onlined the memory
         // yet. That will change, so the error is not remembered.
         Err(error) if error == eopnotsupp() && !coherent => return Ok(Some(Answer::Refused)),
-        mapped => mapped?,
-    }
-    let bus = only(&pin.bus_extents(page)?)?;
+        mapping => mapping?,
+    };
+    let bus = only(&mapping.extents(page)?)?;
     if coherent {
         return Ok(Some(Answer::Driver));
     }

@@ -5,13 +5,18 @@
 //!
 //! C header: `nv-p2p.h`.
 
-use core::{ptr::NonNull, slice};
+use core::{
+    marker::PhantomData,
+    ptr::{null_mut, NonNull},
+    slice,
+};
 
 use kernel::prelude::*;
 
 use crate::{
     abi,
     compat::pr_warn_ratelimited,
+    device::{Device, DeviceRef},
     errno::{eopnotsupp, to_result},
     extents::{Extents, Range},
 };
@@ -109,6 +114,28 @@ impl PageTable {
         Ok((extents, coherent))
     }
 
+    /// Lets the driver map the pages for `device`.
+    ///
+    /// # Safety
+    ///
+    /// The driver must not free the table before the result is dropped.
+    pub(crate) unsafe fn map<'a>(&self, device: Device<'_>) -> Result<DriverMapping<'a>> {
+        let mut mapping = null_mut();
+        // SAFETY: By the invariant of `Device`, the device exists. By this function's requirement,
+        // the table exists. `mapping` is valid for the driver to store a pointer.
+        to_result(unsafe {
+            abi::nvidia_p2p_dma_map_pages(device.as_pci(), self.as_ptr(), &mut mapping)
+        })?;
+        // INVARIANT: The driver has just made the mapping from the table for this device. By this
+        // function's requirement, the table exists as long as the result.
+        Ok(DriverMapping {
+            mapping: NonNull::new(mapping).ok_or(EIO)?,
+            table: *self,
+            device: DeviceRef::new(device),
+            _table: PhantomData,
+        })
+    }
+
     /// Returns the GPU that has the memory.
     ///
     /// # Safety
@@ -161,17 +188,61 @@ fn page_size(done: &str, kind: u32, entries: u32, range: &Range) -> Result<(u64,
     Ok((page, entries))
 }
 
-/// Returns the bus addresses of a mapping of `range`, as extents.
-pub(crate) fn bus_extents(mapping: &abi::nvidia_p2p_dma_mapping, range: &Range) -> Result<Extents> {
-    // SAFETY: `mapping` is a reference, so it is valid for reading.
-    if !unsafe { abi::nvpm_dma_mapping_known(mapping) } {
-        return Err(unknown_version("DMA mapping", mapping.version));
+/// The driver's mapping of the pages of a table that exists for `'a`. Dropping this object lets the
+/// driver undo the mapping.
+///
+/// # Invariants
+///
+/// The driver has made `mapping` from `table` for `device`, and was not asked to undo the mapping.
+/// The driver does not free `table` before this object is dropped.
+pub(crate) struct DriverMapping<'a> {
+    mapping: NonNull<abi::nvidia_p2p_dma_mapping>,
+    table: PageTable,
+    device: DeviceRef,
+    _table: PhantomData<&'a PageTable>,
+}
+
+// SAFETY: The driver lets any task undo a mapping, and does not change the mapping before.
+unsafe impl Send for DriverMapping<'_> {}
+
+impl DriverMapping<'_> {
+    /// Returns the device for which the driver has mapped the pages.
+    pub(crate) fn device(&self) -> Device<'_> {
+        self.device.get()
     }
-    let (page, entries) = page_size("mapped", mapping.page_size_type, mapping.entries, range)?;
-    if mapping.dma_addresses.is_null() {
-        return Err(EIO);
+
+    /// Returns the bus addresses to which the driver has mapped `range`, as extents.
+    pub(crate) fn extents(&self, range: &Range) -> Result<Extents> {
+        // SAFETY: By the type's invariant the driver has made the mapping, and has not undone it.
+        let mapping = unsafe { self.mapping.as_ref() };
+        // SAFETY: `mapping` is a reference, so it is valid for reading.
+        if !unsafe { abi::nvpm_dma_mapping_known(mapping) } {
+            return Err(unknown_version("DMA mapping", mapping.version));
+        }
+        let (page, entries) = page_size("mapped", mapping.page_size_type, mapping.entries, range)?;
+        if mapping.dma_addresses.is_null() {
+            return Err(EIO);
+        }
+        // SAFETY: The driver's `dma_addresses` has `entries` words for as long as the mapping
+        // exists.
+        let addresses = unsafe { slice::from_raw_parts(mapping.dma_addresses, entries) };
+        Extents::collect(addresses, page, |&address| address)
     }
-    // SAFETY: The driver's `dma_addresses` has `entries` words for as long as the mapping exists.
-    let addresses = unsafe { slice::from_raw_parts(mapping.dma_addresses, entries) };
-    Extents::collect(addresses, page, |&address| address)
+}
+
+impl Drop for DriverMapping<'_> {
+    fn drop(&mut self) {
+        let device = self.device.get().as_pci();
+        // SAFETY: By the type's invariant the mapping was made from this table for this device, and
+        // was not undone before. `self` has a reference to the device, and the table still exists.
+        let ret = unsafe {
+            abi::nvidia_p2p_dma_unmap_pages(device, self.table.as_ptr(), self.mapping.as_ptr())
+        };
+        if let Err(error) = to_result(ret) {
+            pr_warn_ratelimited!(
+                "the NVIDIA driver did not unmap GPU memory (error {})\n",
+                -error.to_errno()
+            );
+        }
+    }
 }

@@ -4,8 +4,8 @@
 //! the memory before.
 //!
 //! Only the core's calls change such a registration, and the core makes no two calls for one
-//! registration at the same time. A call takes the pin and the mapping out of the record, works on
-//! them without a lock, and puts them back.
+//! registration at the same time. A call takes the pin, which has the mapping, out of the record,
+//! works on the pin without a lock, and puts it back.
 
 use core::mem;
 
@@ -14,11 +14,10 @@ use kernel::prelude::*;
 use crate::{
     abi,
     device::Device,
-    dma::Mapping,
     extents::Range,
     map_type::{self, MapType},
     peer_client::{Client, Kind},
-    phase::{CoreContext, Kept, KeptMapping, Phase},
+    phase::{CoreContext, Phase},
     pin::{PersistentPin, PinError},
     registry::RegistrationNumber,
 };
@@ -55,68 +54,55 @@ impl<const CATCH_ALL: bool> Client for KeepingClient<CATCH_ALL> {
     }
 
     fn dma_map(number: RegistrationNumber, device: Device<'_>) -> Result<abi::sg_table> {
-        let (mut kept, range) = take(number).ok_or(EINVAL)?;
-        let table = map(&mut kept, device, &range);
-        put(number, kept, table.is_ok().then_some(device));
+        let (mut pin, range) = take(number).ok_or(EINVAL)?;
+        let table = map(&mut pin, device, &range);
+        put(number, pin, table.is_ok().then_some(device));
         table
     }
 
     fn dma_unmap(number: RegistrationNumber) {
-        let Some((mut kept, _)) = take(number) else {
-            return;
-        };
-        kept.mapping = match mem::replace(&mut kept.mapping, KeptMapping::None) {
-            KeptMapping::Mapped(mapping) => {
-                let list = mapping.unmap();
-                kept.pin.unmap();
-                KeptMapping::Unmapped { list }
-            }
-            // There is no mapping to undo. A list that is kept stays.
-            other => other,
-        };
-        put(number, kept, None);
+        if let Some((mut pin, _)) = take(number) {
+            pin.unmap();
+            put(number, pin, None);
+        }
     }
 
-    /// Does nothing, because the pin and the mapping are dropped with the record.
+    /// Does nothing, because the pin is dropped with the record.
     fn release(_: RegistrationNumber) {}
 }
 
 /// Stores the pin in the record, and returns true. Returns false if the memory is not GPU memory,
 /// and an error if GPU memory could not be pinned.
 fn keep(number: RegistrationNumber, pin: Result<PersistentPin, PinError>) -> Result<bool> {
-    let pin = match pin {
-        Ok(pin) => pin,
-        Err(PinError::NotGpuMemory) => return Ok(false),
-        Err(PinError::Failed(error)) => return Err(error),
-    };
-    let kept = Kept {
-        mapping: KeptMapping::None,
-        pin,
-    };
-    put(number, kept, None);
-    Ok(true)
+    match pin {
+        Ok(pin) => {
+            put(number, pin, None);
+            Ok(true)
+        }
+        Err(PinError::NotGpuMemory) => Ok(false),
+        Err(PinError::Failed(error)) => Err(error),
+    }
 }
 
-/// Takes the pin and the mapping out of the record. Returns [`None`] if the record does not have
-/// them.
-fn take(number: RegistrationNumber) -> Option<(Kept, Range)> {
+/// Takes the pin out of the record. Returns [`None`] if the record does not have a pin.
+fn take(number: RegistrationNumber) -> Option<(PersistentPin, Range)> {
     let mut phase = Phase::InCall;
     let range = number.with(|record| {
-        if matches!(record.phase, Phase::Kept(_)) {
+        if matches!(record.phase, Phase::Persistent(_)) {
             mem::swap(&mut record.phase, &mut phase);
         }
         record.range()
     })?;
     match phase {
-        Phase::Kept(kept) => Some((kept, range)),
+        Phase::Persistent(pin) => Some((pin, range)),
         _ => None,
     }
 }
 
-/// Puts the pin and the mapping back. If `device` is given, records that this device can reach the
-/// memory from now on.
-fn put(number: RegistrationNumber, kept: Kept, device: Option<Device<'_>>) {
-    let mut phase = Phase::Kept(kept);
+/// Puts the pin into the record. If `device` is given, records that this device can reach the memory
+/// from now on.
+fn put(number: RegistrationNumber, pin: PersistentPin, device: Option<Device<'_>>) {
+    let mut phase = Phase::Persistent(pin);
     number.with(|record| {
         if let Some(device) = device {
             record.set_device(device);
@@ -128,22 +114,16 @@ fn put(number: RegistrationNumber, kept: Kept, device: Option<Device<'_>>) {
     drop(phase);
 }
 
-fn map(kept: &mut Kept, device: Device<'_>, range: &Range) -> Result<abi::sg_table> {
-    let Kept { mapping, pin } = kept;
-    if !matches!(mapping, KeptMapping::None) {
+/// Maps the pages for `device`. Returns the scatterlist for the core.
+fn map(pin: &mut PersistentPin, device: Device<'_>, range: &Range) -> Result<abi::sg_table> {
+    if !pin.is_new() {
         return Err(EINVAL);
     }
-    let new = match map_type::of_pair(pin.gpu(), device, range)? {
-        MapType::Driver => {
-            pin.map(device)?;
-            Mapping::by_driver(device, &pin.bus_extents(range)?, range)?
-        }
-        MapType::Ours => Mapping::new(device, &pin.extents(range)?, range)?,
+    match map_type::of_pair(pin.gpu(), device, range)? {
+        MapType::Ours => pin.map(device, range),
+        MapType::Driver => pin.map_by_driver(device, range),
         // The driver could not pin the first page, although the whole range is pinned. Such a
         // failure is temporary, so the program may try again.
-        MapType::Unasked => return Err(EIO),
-    };
-    let table = new.for_core();
-    *mapping = KeptMapping::Mapped(new);
-    Ok(table)
+        MapType::Unasked => Err(EIO),
+    }
 }

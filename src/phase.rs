@@ -21,35 +21,14 @@ use crate::{
 /// the registration. The number may be 0.
 pub(crate) type CoreContext = u64;
 
-/// The pin and the mapping of a persistent registration. Rust drops the fields in this order, so
-/// the mapping is undone before the pages are unpinned.
-pub(crate) struct Kept {
-    pub(crate) mapping: KeptMapping,
-    pub(crate) pin: PersistentPin,
-}
-
-/// The mapping of a persistent registration. A registration is mapped at most once.
-pub(crate) enum KeptMapping {
-    /// The core has not asked for a mapping yet, or the mapping has failed.
-    None,
-    /// The device may use the addresses.
-    Mapped(Mapping),
-    /// The mapping was undone. The list is kept, because the core may still read the list.
-    Unmapped {
-        #[allow(dead_code)] // The list is only kept until the record is removed.
-        list: Option<SgTable>,
-    },
-}
-
 /// The phases in the life of a registration. Persistent registrations only have the phases
-/// `Pinning`, `Kept` and `InCall`.
+/// `Pinning`, `Persistent` and `InCall`.
 pub(crate) enum Phase {
     /// The driver has been asked for the pages and has not answered yet.
     Pinning,
     /// The driver has pinned the pages persistently, until the core releases the registration.
-    Kept(Kept),
-    /// A call of the core has taken the persistent pin and its mapping out of the record, and works
-    /// on them. [`Self::change`] also leaves `InCall`, as a placeholder until the next phase is
+    Persistent(PersistentPin),
+    /// A call of the core has taken the persistent pin out of the record, and works on the pin. [`Self::change`] also leaves `InCall`, as a placeholder until the next phase is
     /// stored. No other thread sees the placeholder, because the lock is held until then.
     InCall,
     /// The driver has pinned the pages revocably. Another phase follows when the driver takes the
@@ -127,7 +106,7 @@ impl Phase {
             Self::Mapped { .. }
             | Self::Unmapping { .. }
             | Self::Pinning
-            | Self::Kept(_)
+            | Self::Persistent(_)
             | Self::InCall
             | Self::Revoking { .. }
             | Self::Revoked { .. }
@@ -140,11 +119,7 @@ impl Phase {
     pub(crate) fn state(&self) -> abi::nvpm_region_state {
         match self {
             Self::Pinning => abi::NVPM_REGION_PINNING,
-            Self::Kept(kept) => match kept.mapping {
-                KeptMapping::None => abi::NVPM_REGION_PINNED,
-                KeptMapping::Mapped(_) => abi::NVPM_REGION_MAPPED,
-                KeptMapping::Unmapped { .. } => abi::NVPM_REGION_UNMAPPED,
-            },
+            Self::Persistent(pin) => pin.state(),
             Self::InCall | Self::Pinned { .. } | Self::Bound { .. } | Self::Mapping { .. } => {
                 abi::NVPM_REGION_PINNED
             }

@@ -7,18 +7,20 @@
 //! calls `revocable.rs`). After the callback has returned, the driver frees the page table and the
 //! mappings made from the table.
 
-use core::ptr::{null_mut, NonNull};
+use core::{mem, ptr::null_mut};
 
 use kernel::prelude::*;
 
 use crate::{
     abi::{self, ffi::c_void},
     compat::pr_warn_ratelimited,
-    device::{Device, DeviceRef},
+    device::Device,
+    dma::Mapping,
     errno::{eopnotsupp, to_result},
     extents::{Extents, Range},
-    page_table::{bus_extents, Gpu, PageTable},
+    page_table::{DriverMapping, Gpu, PageTable},
     parameters::persistent_instead,
+    sg_table::SgTable,
     unpin_lock::UnpinLock,
 };
 
@@ -47,22 +49,33 @@ impl PinError {
     }
 }
 
-/// Pages that are pinned until this object is dropped, and the driver's mapping of the pages, if
-/// there is a mapping.
+/// Pages that are pinned until this object is dropped, and the mapping of the pages, which is undone
+/// before.
 ///
 /// # Invariants
 ///
 /// `table` came from a successful persistent pin at `address`. The pin was not given back, so the
-/// driver does not free the table. `mapping` was made from the table for the device, and has not
-/// been unmapped.
+/// driver does not free the table.
 pub(crate) struct PersistentPin {
     table: PageTable,
     address: u64,
-    mapping: Option<(DeviceRef, NonNull<abi::nvidia_p2p_dma_mapping>)>,
+    mapping: PinMapping,
 }
 
-// SAFETY: The driver lets any task unmap and put a persistent pin, and does not change the pin's
-// table and mapping.
+/// The mapping of persistently pinned pages. The pages are mapped at most once.
+enum PinMapping {
+    /// The pages were never mapped, or mapping them has failed.
+    None,
+    /// The device may use the addresses.
+    Mapped(Mapping),
+    /// The mapping was undone. The list is kept, because the core may still read the list.
+    Unmapped {
+        #[allow(dead_code)] // The list is only kept until the pages are unpinned.
+        list: Option<SgTable>,
+    },
+}
+
+// SAFETY: The driver lets any task put a persistent pin, and does not change the pin's table.
 unsafe impl Send for PersistentPin {}
 
 impl PersistentPin {
@@ -85,7 +98,7 @@ impl PersistentPin {
         Ok(Self {
             table,
             address: range.start(),
-            mapping: None,
+            mapping: PinMapping::None,
         })
     }
 
@@ -108,47 +121,60 @@ impl PersistentPin {
         unsafe { self.table.gpu() }
     }
 
-    /// Lets the driver map the pages for `device`.
-    pub(crate) fn map(&mut self, device: Device<'_>) -> Result {
-        self.unmap();
-        let mut mapping = null_mut();
-        // SAFETY: By the invariant of `Device`, the device exists. By the invariant of this type,
-        // the table exists. `mapping` is valid for the driver to store a pointer.
-        to_result(unsafe {
-            abi::nvidia_p2p_dma_map_pages(device.as_pci(), self.table.as_ptr(), &mut mapping)
-        })?;
-        let mapping = NonNull::new(mapping).ok_or(EIO)?;
-        // INVARIANT: The driver has just made the mapping from the table for this device.
-        self.mapping = Some((DeviceRef::new(device), mapping));
-        Ok(())
+    /// Tells whether the pages may be mapped, because they were never mapped before.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self.mapping, PinMapping::None)
     }
 
-    /// Returns the bus addresses to which the driver has mapped `range`, as extents.
-    pub(crate) fn bus_extents(&self, range: &Range) -> Result<Extents> {
-        let (_, mapping) = self.mapping.as_ref().ok_or(EINVAL)?;
-        // SAFETY: By the type's invariant the mapping has not been unmapped.
-        bus_extents(unsafe { mapping.as_ref() }, range)
+    /// Maps the pages for `device`. Returns the scatterlist for the core.
+    pub(crate) fn map(&mut self, device: Device<'_>, range: &Range) -> Result<abi::sg_table> {
+        let mapping = Mapping::new(device, &self.extents(range)?, range)?;
+        Ok(self.keep(mapping))
     }
 
-    /// Lets the driver undo its mapping, if there is one.
+    /// Lets the driver map the pages for `device`. Returns the scatterlist for the core.
+    pub(crate) fn map_by_driver(
+        &mut self,
+        device: Device<'_>,
+        range: &Range,
+    ) -> Result<abi::sg_table> {
+        // SAFETY: This object keeps the mapping, and `drop` undoes the mapping before it gives the
+        // pin back. By the type's invariant the driver does not free the table before that.
+        let mapping = unsafe { self.table.map(device) }?;
+        let mapping = Mapping::by_driver(mapping, range)?;
+        Ok(self.keep(mapping))
+    }
+
+    fn keep(&mut self, mapping: Mapping) -> abi::sg_table {
+        let table = mapping.for_core();
+        self.mapping = PinMapping::Mapped(mapping);
+        table
+    }
+
+    /// Lets the driver map the pages for `device` as long as the result exists.
+    pub(crate) fn driver_mapping(&self, device: Device<'_>) -> Result<DriverMapping<'_>> {
+        // SAFETY: By the type's invariant the driver does not free the table. The result borrows
+        // the pin, so the pin is not dropped before the result.
+        unsafe { self.table.map(device) }
+    }
+
+    /// Undoes the mapping, if there is one, and keeps its scatterlist. May sleep.
     pub(crate) fn unmap(&mut self) {
-        let Some((device, mapping)) = self.mapping.take() else {
-            return;
+        self.mapping = match mem::replace(&mut self.mapping, PinMapping::None) {
+            PinMapping::Mapped(mapping) => PinMapping::Unmapped {
+                list: mapping.unmap(),
+            },
+            // There is no mapping to undo. A list that is kept stays.
+            other => other,
         };
-        // SAFETY: By the type's invariant the mapping was made from this table for this device, and
-        // was not unmapped before. The device exists, because there is a reference to it.
-        let ret = unsafe {
-            abi::nvidia_p2p_dma_unmap_pages(
-                device.get().as_pci(),
-                self.table.as_ptr(),
-                mapping.as_ptr(),
-            )
-        };
-        if let Err(error) = to_result(ret) {
-            pr_warn_ratelimited!(
-                "the NVIDIA driver did not unmap GPU memory (error {})\n",
-                -error.to_errno()
-            );
+    }
+
+    /// Returns the state for `/proc/driver/nv_peer_mem/regions`.
+    pub(crate) fn state(&self) -> abi::nvpm_region_state {
+        match self.mapping {
+            PinMapping::None => abi::NVPM_REGION_PINNED,
+            PinMapping::Mapped(_) => abi::NVPM_REGION_MAPPED,
+            PinMapping::Unmapped { .. } => abi::NVPM_REGION_UNMAPPED,
         }
     }
 }

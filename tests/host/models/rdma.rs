@@ -210,6 +210,10 @@ impl Registration {
                 table.nents, 0,
                 "dma_map failed, but has touched the core's table"
             );
+            assert!(
+                !self.is_mapped_by_driver(),
+                "mapped by the driver after a failed dma_map"
+            );
             world().counts.failed(ret);
             return Err(ret);
         }
@@ -255,9 +259,8 @@ impl Registration {
             .expect("a client has dma_unmap");
         // SAFETY: The arguments follow the contract of `dma_unmap`.
         unsafe { dma_unmap(self.table.as_ptr(), self.context, self.device) };
-        let others = self.model().registrations.get() > 1;
         assert!(
-            others || !world().driver.maps_for(self.device as usize),
+            !self.is_mapped_by_driver(),
             "mapped by the driver after dma_unmap"
         );
         // The mapping of a revocable registration may still exist, because another thread may be
@@ -265,6 +268,12 @@ impl Registration {
         if !self.client.revocable {
             world().linux.dma.assert_none(self.device as usize);
         }
+    }
+
+    /// Tells whether the driver maps memory for the device, which has no other registration.
+    fn is_mapped_by_driver(&self) -> bool {
+        let others = self.model().registrations.get() > 1;
+        !others && world().driver.maps_for(self.device as usize)
     }
 
     fn put_pages(&self) {

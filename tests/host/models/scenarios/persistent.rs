@@ -89,6 +89,29 @@ fn beside_a_revocable_registration_of_the_same_memory() {
     });
 }
 
+/// The core breaks its contract, because it releases a registration that it has not unmapped. The
+/// mapping, which the module or the driver has made, must be undone before the memory is unpinned.
+#[test]
+fn that_the_core_does_not_unmap() {
+    for bus_offset in [None, Some(1 << 45)] {
+        explore(UpTo(1), move || {
+            world().faults.bus_offset.set(bus_offset);
+            world().faults.unasked.set(true);
+            let module = Module::persistent();
+            allocate(A);
+            let direct = Request {
+                direct: true,
+                ..page(A)
+            };
+            let registration = register(direct).unwrap();
+            assert_eq!(world().driver.maps(), bus_offset.is_some());
+            world().rdma.release_mapped(&registration);
+            free(A);
+            module.unload();
+        });
+    }
+}
+
 /// The core breaks its contract, because it unmaps a registration twice. The module must
 /// nevertheless keep the scatterlist, which the core may still read.
 #[test]
