@@ -16,7 +16,7 @@ use crate::{
     persistent, registry, revocable,
 };
 
-/// Returns the clients' names, in the order of [`peer_client::Kind`]. A client without a name is
+/// Returns the clients' names, in the order of [`registry::Kind`]. A client without a name is
 /// not registered. One client is always called `nv_mem`, because programs and scripts look for that
 /// name. Without `persistent_first`, the persistent client has the name that it has in
 /// nvidia-peermem, `nv_mem_nc`.

@@ -28,22 +28,9 @@ use crate::{
     parameters,
     phase::CoreContext,
     probe::probe_ends,
-    registry::{Registration, RegistrationNumber},
+    registry::{Kind, Registration, RegistrationNumber},
     stats,
 };
-
-/// The clients, in the order in which the core asks them. C has the same numbers in
-/// `enum nvpm_client_kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Keeps memory pinned until the registration ends, if the driver supports persistent pins.
-    Persistent = abi::NVPM_PERSISTENT as isize,
-    /// Keeps memory pinned only until the program frees the memory.
-    Revocable = abi::NVPM_REVOCABLE as isize,
-    /// Keeps memory pinned as `Persistent` does. The core asks this client last, so this client
-    /// claims GPU memory that no other client has claimed.
-    CatchAll = abi::NVPM_CATCH_ALL as isize,
-}
 
 /// A client's way to pin memory. Each function receives the number of the registration about which
 /// the core calls.
@@ -265,7 +252,7 @@ fn register<C: Client>(address: u64, len: u64) -> Result<Option<Registration>> {
     if !probe_ends(&range) {
         return Ok(None);
     }
-    let registration = Registration::new(&range, C::KIND as u8, module)?;
+    let registration = Registration::new(&range, C::KIND, module)?;
     let claimed = C::acquire(registration.number(), &range)?;
     Ok(claimed.then_some(registration))
 }

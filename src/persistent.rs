@@ -16,10 +16,10 @@ use crate::{
     device::Device,
     extents::Range,
     map_type::{self, MapType},
-    peer_client::{Client, Kind},
+    peer_client::Client,
     phase::{CoreContext, Phase},
     pin::{PersistentPin, PinError},
-    registry::RegistrationNumber,
+    registry::{Kind, RegistrationNumber},
 };
 
 /// The client that the core asks first. With `persistent_api_support=0` this client is not

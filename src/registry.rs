@@ -36,6 +36,20 @@ pub(crate) struct Registry {
 
 pub(crate) static REGISTRY: Global<Registry> = Global::new(abi::NVPM_LOCK_REGISTRY);
 
+/// The clients, in the order in which the core asks them. C has the same numbers in
+/// `enum nvpm_client_kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Keeps memory pinned until the registration ends, if the driver supports persistent pins.
+    Persistent = abi::NVPM_PERSISTENT as u8,
+    /// Keeps memory pinned only until the program frees the memory.
+    Revocable = abi::NVPM_REVOCABLE as u8,
+    /// Keeps memory pinned as `Persistent` does. The core asks this client last, so this client
+    /// claims GPU memory that no other client has claimed.
+    CatchAll = abi::NVPM_CATCH_ALL as u8,
+}
+
 /// The record of a registration. A record exists until the core has released the registration, and
 /// the record of an orphan exists until the memory is freed.
 pub(crate) struct Record {
@@ -48,8 +62,7 @@ pub(crate) struct Record {
     /// `domain` is the domain, and `devfn` contains the bus and the devfn.
     domain: u32,
     devfn: u16,
-    /// An `enum nvpm_client_kind`.
-    client: u8,
+    client: Kind,
     /// Whether a thread waits for a change of the phase.
     awaited: bool,
     /// Whether the registration counts for its user.
@@ -86,7 +99,7 @@ impl Record {
             since: self.since,
             domain: self.domain,
             devfn: self.devfn,
-            client: self.client,
+            client: self.client as u8,
             state: self.phase.state() as u8,
             comm: self.comm,
         }
@@ -291,8 +304,7 @@ pub(crate) struct Registration {
 
 impl Registration {
     /// Makes the record of a new registration of `range`, which is memory of the calling process.
-    /// `client` is an `enum nvpm_client_kind`.
-    pub(crate) fn new(range: &Range, client: u8, module: ModuleRef) -> Result<Self> {
+    pub(crate) fn new(range: &Range, client: Kind, module: ModuleRef) -> Result<Self> {
         let record = Record {
             phase: Phase::Pinning,
             range: *range,

@@ -51,11 +51,11 @@ use crate::{
     map_type::{self, MapType},
     orphans::too_many,
     parameters::persistent_instead,
-    peer_client::{self, Client, Kind},
+    peer_client::{self, Client},
     phase::{CoreContext, Filled, Phase, Place},
     pin::{PersistentPin, PinError, RevocablePin},
     process::Process,
-    registry::RegistrationNumber,
+    registry::{Kind, RegistrationNumber},
     stats,
 };
 

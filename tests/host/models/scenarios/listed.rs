@@ -8,10 +8,10 @@ use crate::{
     explore::{count, explore, explored, Preemptions::*},
     extents::{Range, GPU_PAGE},
     module_ref::ModuleRef,
-    peer_client::{Client, Kind},
+    peer_client::Client,
     persistent::Persistent,
     rdma,
-    registry::Registration,
+    registry::{Kind, Registration},
     world::{as_process, spawn, task, watched, world},
 };
 
@@ -201,7 +201,7 @@ fn no_more_when_it_ends() {
         let module = Module::revocable();
         let range = Range::new(A, GPU_PAGE).unwrap();
         let module_ref = ModuleRef::get().unwrap();
-        let registered = Registration::new(&range, 0, module_ref).unwrap();
+        let registered = Registration::new(&range, Kind::Persistent, module_ref).unwrap();
         let number = registered.number();
         let waiting = spawn("waits", OWNER, move || number.update_when(|_| None::<()>));
         drop(registered);
@@ -246,7 +246,7 @@ fn no_more_for_a_late_call() {
         allocate(A);
         let range = Range::new(A, GPU_PAGE).unwrap();
         let module_ref = ModuleRef::get().unwrap();
-        let registered = Registration::new(&range, 0, module_ref).unwrap();
+        let registered = Registration::new(&range, Kind::Persistent, module_ref).unwrap();
         let number = registered.number();
         drop(registered);
         assert_eq!(Persistent::acquire(number, &range), Ok(true));
