@@ -39,29 +39,21 @@ pub(crate) enum MapType {
     Ours,
     /// The driver maps the memory, because only the driver knows the addresses.
     Driver,
-    /// The module could not ask the driver, because the driver cannot pin the page persistently.
-    Unasked,
 }
+
+/// The driver's answer that a device cannot reach a GPU's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused;
 
 /// The driver's answer about a GPU and a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// The module's own mapping has the same effect as the driver's mapping.
-    Ours,
-    /// The driver gives addresses that only the driver knows.
-    Driver,
-    /// The device cannot reach the GPU's memory.
-    Refused,
-}
+pub(crate) type Answer = Result<MapType, Refused>;
 
-impl Answer {
-    /// Returns the word for the answer in `/proc/driver/nv_peer_mem/pairs`.
-    fn name(self) -> &'static CStr {
-        match self {
-            Self::Ours => c"ours",
-            Self::Driver => c"driver",
-            Self::Refused => c"refused",
-        }
+/// Returns the word for an answer in `/proc/driver/nv_peer_mem/pairs`.
+fn name(answer: Answer) -> &'static CStr {
+    match answer {
+        Ok(MapType::Ours) => c"ours",
+        Ok(MapType::Driver) => c"driver",
+        Err(Refused) => c"refused",
     }
 }
 
@@ -93,8 +85,9 @@ impl Pairs {
 
 /// Returns how memory of `gpu` is mapped for `device`, or an error if the memory cannot be mapped.
 /// If there is no remembered answer about the pair, the function asks the driver, with the first
-/// page of `range`. `range` must be memory of the calling process.
-pub(crate) fn of_pair(gpu: Gpu, device: Device<'_>, range: &Range) -> Result<MapType> {
+/// page of `range`. `range` must be memory of the calling process. Returns [`None`] if the driver
+/// cannot answer, because it cannot pin the page persistently.
+pub(crate) fn of_pair(gpu: Gpu, device: Device<'_>, range: &Range) -> Result<Option<MapType>> {
     let answer = match known(gpu, device) {
         Some(answer) => Some(answer),
         None => {
@@ -108,10 +101,9 @@ pub(crate) fn of_pair(gpu: Gpu, device: Device<'_>, range: &Range) -> Result<Map
         }
     };
     match answer {
-        None => Ok(MapType::Unasked),
-        Some(Answer::Ours) => Ok(MapType::Ours),
-        Some(Answer::Driver) => Ok(MapType::Driver),
-        Some(Answer::Refused) => {
+        None => Ok(None),
+        Some(Ok(map_type)) => Ok(Some(map_type)),
+        Some(Err(Refused)) => {
             pr_warn_ratelimited!("the NVIDIA driver does not let this RDMA device reach this GPU's memory: the PCI topology between them does not allow it (nvpm status shows the pair), or the driver's option NVreg_GrdmaPciTopoCheckOverride=2 forbids it\n");
             Err(eopnotsupp())
         }
@@ -190,12 +182,12 @@ fn ask(gpu: Gpu, device: Device<'_>, page: &Range) -> Result<Option<Answer>> {
     let mapping = match pin.driver_mapping(device) {
         // For coherent memory this error may also mean that the kernel has not onlined the memory
         // yet. That will change, so the error is not remembered.
-        Err(error) if error == eopnotsupp() && !coherent => return Ok(Some(Answer::Refused)),
+        Err(error) if error == eopnotsupp() && !coherent => return Ok(Some(Err(Refused))),
         mapping => mapping?,
     };
     let bus = only(&mapping.extents(page)?)?;
     if coherent {
-        return Ok(Some(Answer::Driver));
+        return Ok(Some(Ok(MapType::Driver)));
     }
     let ours = device.map(physical.start, physical.len)?;
     device.unmap(ours, physical.len);
@@ -203,10 +195,10 @@ fn ask(gpu: Gpu, device: Device<'_>, page: &Range) -> Result<Option<Answer>> {
     // address, or if both DMA addresses differ from the physical address, because an IOMMU then
     // translates both.
     let both_translated = bus.start != physical.start && ours != physical.start;
-    Ok(Some(match bus.start == ours || both_translated {
-        true => Answer::Ours,
-        false => Answer::Driver,
-    }))
+    Ok(Some(Ok(match bus.start == ours || both_translated {
+        true => MapType::Ours,
+        false => MapType::Driver,
+    })))
 }
 
 /// Returns the extent of a page, or an error if there are more extents.
@@ -227,11 +219,11 @@ pub(crate) unsafe extern "C" fn nvpm_pairs_each(page: *mut c_void) {
     forget_removed();
     PAIRS.with(|pairs| {
         for (pair, known) in pairs.0.iter() {
-            let name = known.answer.name().as_ptr().cast();
+            let text = name(known.answer).as_ptr().cast();
             // SAFETY: By this function's requirement `page` is valid. The UUID has 16 bytes.
             // `known` has a reference to the PCI device.
             unsafe {
-                abi::nvpm_pair_line(page, pair.gpu.as_ptr(), known.device.get().as_ptr(), name)
+                abi::nvpm_pair_line(page, pair.gpu.as_ptr(), known.device.get().as_ptr(), text)
             };
         }
     });

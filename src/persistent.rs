@@ -120,10 +120,10 @@ fn map(pin: &mut PersistentPin, device: Device<'_>, range: &Range) -> Result<abi
         return Err(EINVAL);
     }
     match map_type::of_pair(pin.gpu(), device, range)? {
-        MapType::Ours => pin.map(device, range),
-        MapType::Driver => pin.map_by_driver(device, range),
+        Some(MapType::Ours) => pin.map(device, range),
+        Some(MapType::Driver) => pin.map_by_driver(device, range),
         // The driver could not pin the first page, although the whole range is pinned. Such a
         // failure is temporary, so the program may try again.
-        MapType::Unasked => Err(EIO),
+        None => Err(EIO),
     }
 }

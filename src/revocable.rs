@@ -123,7 +123,7 @@ impl Client for Revocable {
             })
         });
         let (memory, range) = begun.unwrap_or(Err(EINVAL))?;
-        if map_type::of_pair(memory.gpu, device, &range)? == MapType::Driver {
+        if map_type::of_pair(memory.gpu, device, &range)? == Some(MapType::Driver) {
             pr_warn_ratelimited!(
                 "only the NVIDIA driver can map this GPU's memory for this RDMA device, and its mappings cannot be revoked{}\n",
                 persistent_instead()

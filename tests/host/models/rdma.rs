@@ -17,7 +17,7 @@ use crate::{
     c::{entries, Device},
     driver::FIRST_GPU,
     linux::{self, Stage},
-    map_type::{self, Answer},
+    map_type::{self, MapType},
     world::{may_sleep, note, task, world},
 };
 
@@ -465,7 +465,7 @@ impl Rdma {
                 // SAFETY: Devices exist until the end of the world.
                 let device = unsafe { crate::device::Device::from_raw(pointer) }
                     .expect("it is a PCI device");
-                map_type::remember([FIRST_GPU; 16], device, Answer::Ours);
+                map_type::remember([FIRST_GPU; 16], device, Ok(MapType::Ours));
             });
         }
         pointer
