@@ -192,11 +192,11 @@ fn client<C: Client>(name: &str) -> abi::nvpm_client {
     };
     fill(&mut client.client.name, name);
     fill(&mut client.client.version, env!("NVPM_VERSION"));
-    // SAFETY: C defines `nvpm_core_has_ex` as a constant.
-    if !parameters::peerdirect_support() && unsafe { abi::nvpm_core_has_ex } {
+    // SAFETY: C defines `nvpm_core_flags` as a constant.
+    let flags = unsafe { abi::nvpm_core_flags };
+    if !parameters::peerdirect_support() && flags != 0 {
         client.ex_size = core::mem::size_of::<abi::nvpm_client>();
-        // C asserts that this is `PEER_MEM_INVALIDATE_UNMAPS`.
-        client.flags = 1;
+        client.flags = flags;
         // The last byte of the version tells the core that the structure has the extension's
         // fields.
         if let Some(last) = client.client.version.last_mut() {

@@ -14,7 +14,7 @@ static_assert(offsetof(struct peer_memory_client, release) == 128);
 static_assert(sizeof(struct nvpm_client) == 152);
 
 #ifdef NVPM_CORE_EX
-const bool nvpm_core_has_ex = true;
+const u32 nvpm_core_flags = PEER_MEM_INVALIDATE_UNMAPS;
 const char *const nvpm_core_api = "MLNX_OFED 5.4 and later, DOCA-OFED, distributions' kernels";
 
 static_assert(sizeof(struct peer_memory_client_ex) == sizeof(struct nvpm_client));
@@ -22,11 +22,10 @@ static_assert(offsetof(struct peer_memory_client_ex, ex_size) ==
 	      offsetof(struct nvpm_client, ex_size));
 static_assert(offsetof(struct peer_memory_client_ex, flags) ==
 	      offsetof(struct nvpm_client, flags));
-static_assert(PEER_MEM_INVALIDATE_UNMAPS == 1);
 #elif defined(NVPM_CORE_PRIVATE_DATA)
-const bool nvpm_core_has_ex;
+const u32 nvpm_core_flags;
 const char *const nvpm_core_api = "MLNX_OFED 4.1 to 5.0 (4.9 LTS)";
 #else
-const bool nvpm_core_has_ex;
+const u32 nvpm_core_flags;
 const char *const nvpm_core_api = "MLNX_OFED 4.0, or 5.1 to 5.4-2";
 #endif

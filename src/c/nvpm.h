@@ -48,10 +48,10 @@ void nvpm_module_put(void);
 bool nvpm_ratelimit(void);
 
 /*
- * core.c: whether the core's header has struct peer_memory_client_ex, and which cores have the same
- * header.
+ * core.c: the flags that a client has in the extension, or 0 if the core's header has no struct
+ * peer_memory_client_ex; and which cores have the same header.
  */
-extern const bool nvpm_core_has_ex;
+extern const u32 nvpm_core_flags;
 extern const char *const nvpm_core_api;
 
 /* process.c */

@@ -269,7 +269,7 @@ extern "C" {
     pub fn nvpm_ratelimit() -> bool_;
 }
 extern "C" {
-    pub static nvpm_core_has_ex: bool_;
+    pub static nvpm_core_flags: u32_;
 }
 extern "C" {
     pub static nvpm_core_api: *const ffi::c_char;

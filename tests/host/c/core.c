@@ -7,13 +7,13 @@
 TEST(which_it_is)
 {
 #if defined(NVPM_CORE_EX)
-	TRUE(nvpm_core_has_ex);
+	SAME(1, nvpm_core_flags);
 	TRUE(strstr(nvpm_core_api, "5.4 and later"));
 #elif defined(NVPM_CORE_PRIVATE_DATA)
-	TRUE(!nvpm_core_has_ex);
+	SAME(0, nvpm_core_flags);
 	TRUE(strstr(nvpm_core_api, "4.1 to 5.0"));
 #else
-	TRUE(!nvpm_core_has_ex);
+	SAME(0, nvpm_core_flags);
 	TRUE(strstr(nvpm_core_api, "4.0, or 5.1"));
 #endif
 }

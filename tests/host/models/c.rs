@@ -194,7 +194,7 @@ static mut nvpm_peerdirect_support: u32 = 0;
 #[no_mangle]
 static mut nvpm_persistent_api_support: u32 = 0;
 #[no_mangle]
-static nvpm_core_has_ex: bool = true;
+static nvpm_core_flags: u32 = 1;
 #[no_mangle]
 static nvpm_page_size: u64 = 4096;
 
