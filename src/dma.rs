@@ -18,6 +18,7 @@ use crate::{
     page_table::DriverMapping,
     sg_table::{fill, SgTable},
     stats,
+    turns::Turns,
 };
 
 /// A scatterlist of addresses at which a device reaches GPU memory. Dropping the mapping unmaps the
@@ -190,10 +191,12 @@ impl Iova {
     }
 
     /// Maps all extents into the range, and adds the number of mapped bytes to `linked`. Returns
-    /// the bus address of the first byte.
+    /// the bus address of the first byte. May sleep.
     fn link(&mut self, extents: &[Extent], linked: &mut u64) -> Result<u64> {
         let device = self.device.get().as_ptr();
+        let mut turns = Turns::new();
         for &Extent { start, len } in extents {
+            turns.step();
             // SAFETY: By the type's invariant the range belongs to this device.
             to_result(unsafe { abi::nvpm_iova_link(device, &mut self.iova, start, *linked, len) })?;
             *linked = linked.wrapping_add(len);

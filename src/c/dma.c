@@ -7,7 +7,6 @@
 #include <linux/dma-mapping.h>
 #include <linux/pci.h>
 #include <linux/scatterlist.h>
-#include <linux/sched.h>
 #include <linux/string.h>
 
 #include "compat.h"
@@ -89,7 +88,6 @@ bool nvpm_iova_alloc(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 l
 
 int nvpm_iova_link(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 linked, u64 len)
 {
-	cond_resched();
 	return dma_iova_link(dev, nvpm_iova_state(iova), phys, linked,
 			     len, DMA_BIDIRECTIONAL, DMA_ATTR_MMIO);
 }

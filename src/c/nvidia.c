@@ -38,7 +38,6 @@ static_assert(sizeof(struct nvidia_p2p_dma_mapping) == 40);
 static_assert(offsetof(struct nvidia_p2p_dma_mapping, entries) == 8);
 static_assert(offsetof(struct nvidia_p2p_dma_mapping, dma_addresses) == 16);
 
-
 int nvpm_get_pages_persistent(u64 addr, u64 len, struct nvidia_p2p_page_table **table)
 {
 	return nvidia_p2p_get_pages_persistent(addr, len, table, 0);

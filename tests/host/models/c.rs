@@ -487,6 +487,8 @@ extern "C" fn nvpm_iova_link(
 ) -> i32 {
     // SAFETY: The caller's pointer is valid.
     let address = unsafe { (*iova).state[0] } + linked;
+    let turned = world().linux.turned.replace(false);
+    assert!(turned, "a loop over extents lets no other thread run");
     let dma = &world().linux.dma;
     if linked == 0 {
         assert_eq!(

@@ -34,6 +34,8 @@ pub(crate) struct Linux {
     pub(crate) dma: Dma,
     pub(crate) lists: Lists,
     pub(crate) files: Files,
+    /// Whether a loop has counted a step since it has most recently linked an extent.
+    pub(crate) turned: Cell<bool>,
     live: Cell<u32>,
     atomics: RefCell<BTreeMap<usize, Rc<AtomicUsize>>>,
     counts: RefCell<BTreeMap<usize, u64>>,
@@ -54,6 +56,7 @@ impl Linux {
             dma: Dma::new(),
             lists: Lists::new(),
             files: Files::default(),
+            turned: Cell::new(false),
             live: Cell::new(0),
             atomics: RefCell::default(),
             counts: RefCell::default(),
