@@ -51,7 +51,17 @@ impl<T: Send> Global<T> {
     /// same table either, because such a call deadlocks or, in a kernel for one processor, finds no
     /// table.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
-        // If there is no table, `work` is not called. The values that it has captured are then
+        self.with_part(|table| Some(table), work)
+    }
+
+    /// Does the same as [`Self::with`], but calls `work` with the part of the table that `find`
+    /// returns. Returns [`None`] if `find` does.
+    pub(crate) fn with_part<P, R>(
+        &self,
+        find: impl FnOnce(&mut T) -> Option<&mut P>,
+        work: impl FnOnce(&mut P) -> R,
+    ) -> Option<R> {
+        // If there is no part, `work` is not called. The values that it has captured are then
         // dropped at the end of this function, after the lock is released.
         let mut work = Some(work);
         self.locked(|table| {
@@ -62,7 +72,8 @@ impl<T: Send> Global<T> {
             // reference to the table exists: other threads wait for the lock, and while this thread
             // uses the table, the pointer is NULL.
             let in_use = unsafe { installed.as_mut() };
-            let result = in_use.and_then(|table| work.take().map(|work| work(table)));
+            let part = in_use.and_then(find);
+            let result = part.and_then(|part| work.take().map(|work| work(part)));
             table.store(installed, Ordering::Relaxed);
             result
         })

@@ -186,14 +186,7 @@ impl RegistrationNumber {
     /// not exist. A thread may wait for a change of the phase, and only [`Self::update`] wakes such
     /// a thread. `access` must therefore not make a change for which a thread may wait.
     pub(crate) fn with<R>(self, access: impl FnOnce(&mut Record) -> R) -> Option<R> {
-        // If there is no record, `access` is not called. The values that it has captured are then
-        // dropped at the end of this function, after the lock is released.
-        let mut access = Some(access);
-        let result = REGISTRY.with(|registry| {
-            let record = registry.records.get_mut(&self.0)?;
-            access.take().map(|access| access(record))
-        });
-        result.flatten()
+        REGISTRY.with_part(|registry| registry.records.get_mut(&self.0), access)
     }
 
     /// Calls `change`, which may change the record's phase, and wakes the threads that wait for a
