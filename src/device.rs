@@ -47,13 +47,11 @@ impl Device<'_> {
         }
     }
 
-    /// Returns the device as the pointer that the driver's functions take.
     pub(crate) fn as_pci(self) -> *mut abi::pci_dev {
         // SAFETY: By the type's invariant the pointer is to a device.
         unsafe { abi::nvpm_pci_dev(self.0.as_ptr()) }
     }
 
-    /// Returns the device as the pointer that the functions of the C side take.
     pub(crate) fn as_ptr(self) -> *mut abi::device {
         self.0.as_ptr()
     }

@@ -186,7 +186,6 @@ impl Extents {
         Ok(())
     }
 
-    /// Returns all extents.
     pub(crate) fn as_slice(&self) -> &[Extent] {
         match self {
             Self::One(only) => slice::from_ref(only),

@@ -48,7 +48,6 @@ impl PageTable {
         NonNull::new(table).map(Self)
     }
 
-    /// Returns the table as the pointer that the driver's functions take.
     pub(crate) fn as_ptr(self) -> *mut abi::nvidia_p2p_page_table {
         self.0.as_ptr()
     }
@@ -206,7 +205,6 @@ pub(crate) struct DriverMapping<'a> {
 unsafe impl Send for DriverMapping<'_> {}
 
 impl DriverMapping<'_> {
-    /// Returns the device for which the driver has mapped the pages.
     pub(crate) fn device(&self) -> Device<'_> {
         self.device.get()
     }

@@ -143,7 +143,6 @@ pub(crate) struct Place<'a>(&'a mut Phase);
 pub(crate) struct Filled<'a>(PhantomData<&'a ()>);
 
 impl<'a> Place<'a> {
-    /// Stores `phase`.
     pub(crate) fn fill(self, phase: Phase) -> Filled<'a> {
         *self.0 = phase;
         Filled(PhantomData)
