@@ -12,7 +12,7 @@ use crate::{
     errno::to_result,
     global::Installed,
     map_type, parameters,
-    peer_client::{self, Client, ClientRegistration},
+    peer_client::{self, Client, RegisteredClient},
     persistent, registry, revocable,
 };
 
@@ -39,7 +39,7 @@ pub(crate) struct NvPeerMem {
     _lists: Lists,
     _statistics: Statistics,
     _callbacks: Callbacks,
-    _clients: [Option<ClientRegistration>; 3],
+    _clients: [Option<RegisteredClient>; 3],
     _pairs: Installed<map_type::Pairs>,
     _registry: Installed<registry::Registry>,
 }
@@ -57,9 +57,9 @@ impl kernel::Module for NvPeerMem {
         let names = client_names(persistent_first);
         let [persistent, revocable, catch_all] = names;
         let clients = [
-            register::<persistent::Persistent>(persistent)?,
-            register::<revocable::Revocable>(revocable)?,
-            register::<persistent::CatchAll>(catch_all)?,
+            register_client::<persistent::Persistent>(persistent)?,
+            register_client::<revocable::Revocable>(revocable)?,
+            register_client::<persistent::CatchAll>(catch_all)?,
         ];
         let statistics = Statistics::new(names)?;
         let lists = Lists::new()?;
@@ -85,12 +85,12 @@ impl kernel::Module for NvPeerMem {
     }
 }
 
-fn register<C: Client>(name: Option<&'static CStr>) -> Result<Option<ClientRegistration>> {
+fn register_client<C: Client>(name: Option<&'static CStr>) -> Result<Option<RegisteredClient>> {
     let Some(name) = name else {
         return Ok(None);
     };
     let name = name.to_str().map_err(|_| EINVAL)?;
-    ClientRegistration::new::<C>(name).map(Some)
+    RegisteredClient::new::<C>(name).map(Some)
 }
 
 /// The files in sysfs. They exist as long as this object.

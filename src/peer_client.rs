@@ -75,18 +75,18 @@ pub(crate) fn open() {
 /// # Invariants
 ///
 /// `handle` came from the core, which keeps a pointer to the contents of `_client`.
-pub(crate) struct ClientRegistration {
+pub(crate) struct RegisteredClient {
     handle: NonNull<c_void>,
     revocable: bool,
     _client: KBox<abi::nvpm_client>,
 }
 
 // SAFETY: The core may be asked to unregister a client from any thread.
-unsafe impl Send for ClientRegistration {}
+unsafe impl Send for RegisteredClient {}
 // SAFETY: No method takes a shared reference, so threads cannot use the fields at the same time.
-unsafe impl Sync for ClientRegistration {}
+unsafe impl Sync for RegisteredClient {}
 
-impl ClientRegistration {
+impl RegisteredClient {
     /// Registers the client under `name`, and logs the likely reason if the core refuses. The core
     /// asks clients in the order of their registration.
     pub(crate) fn new<C: Client>(name: &str) -> Result<Self> {
@@ -127,7 +127,7 @@ impl ClientRegistration {
     }
 }
 
-impl Drop for ClientRegistration {
+impl Drop for RegisteredClient {
     fn drop(&mut self) {
         // SAFETY: By the type's invariant the client is registered. `drop` runs once. The call
         // returns after the core has released every registration of the client.
@@ -232,7 +232,7 @@ unsafe extern "C" fn acquire<C: Client>(
     if !OPEN.load(Ordering::Acquire) {
         return 0;
     }
-    let claim = match register::<C>(address as u64, len as u64) {
+    let claim = match claim::<C>(address as u64, len as u64) {
         Ok(None) => return 0,
         Ok(Some(registration)) => Ok(registration.into_core()),
         Err(error) => Err(error),
@@ -242,8 +242,8 @@ unsafe extern "C" fn acquire<C: Client>(
     1
 }
 
-/// Registers `len` bytes at `address`. Returns [`None`] if the client does not claim them.
-fn register<C: Client>(address: u64, len: u64) -> Result<Option<Registration>> {
+/// Asks the client to claim `len` bytes at `address`. Returns [`None`] if it does not claim them.
+fn claim<C: Client>(address: u64, len: u64) -> Result<Option<Registration>> {
     // [`ModuleRef::get`] fails while the module is being unloaded. The module then accepts no new
     // memory.
     let (Some(range), Some(module)) = (Range::new(address, len), ModuleRef::get()) else {

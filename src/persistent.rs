@@ -24,16 +24,16 @@ use crate::{
 
 /// The client that the core asks first. With `persistent_api_support=0` this client is not
 /// registered.
-pub(crate) type Persistent = KeepingClient<false>;
+pub(crate) type Persistent = PersistentClient<false>;
 
 /// The client that the core asks last. This client also claims GPU memory that cannot be pinned, so
 /// that the program gets the driver's error.
-pub(crate) type CatchAll = KeepingClient<true>;
+pub(crate) type CatchAll = PersistentClient<true>;
 
 /// A client whose pins last until the registration ends.
-pub(crate) struct KeepingClient<const CATCH_ALL: bool>;
+pub(crate) struct PersistentClient<const CATCH_ALL: bool>;
 
-impl<const CATCH_ALL: bool> Client for KeepingClient<CATCH_ALL> {
+impl<const CATCH_ALL: bool> Client for PersistentClient<CATCH_ALL> {
     const KIND: Kind = if CATCH_ALL {
         Kind::CatchAll
     } else {
@@ -42,10 +42,15 @@ impl<const CATCH_ALL: bool> Client for KeepingClient<CATCH_ALL> {
 
     fn acquire(number: RegistrationNumber, range: &Range) -> Result<bool> {
         match PersistentPin::new(range) {
+            Ok(pin) => {
+                put(number, pin, None);
+                Ok(true)
+            }
             // After `Ok(false)` the core asks the next client, the revocable client, which may be
             // able to pin the memory.
             Err(error) if !CATCH_ALL && error.may_fall_back() => Ok(false),
-            pin => keep(number, pin),
+            Err(PinError::NotGpuMemory) => Ok(false),
+            Err(PinError::Failed(error)) => Err(error),
         }
     }
 
@@ -69,19 +74,6 @@ impl<const CATCH_ALL: bool> Client for KeepingClient<CATCH_ALL> {
 
     /// Does nothing, because the pin is dropped with the record.
     fn release(_: RegistrationNumber) {}
-}
-
-/// Stores the pin in the record, and returns true. Returns false if the memory is not GPU memory,
-/// and an error if GPU memory could not be pinned.
-fn keep(number: RegistrationNumber, pin: Result<PersistentPin, PinError>) -> Result<bool> {
-    match pin {
-        Ok(pin) => {
-            put(number, pin, None);
-            Ok(true)
-        }
-        Err(PinError::NotGpuMemory) => Ok(false),
-        Err(PinError::Failed(error)) => Err(error),
-    }
 }
 
 /// Takes the pin out of the record. Returns [`None`] if the record does not have a pin.

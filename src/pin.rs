@@ -129,7 +129,7 @@ impl PersistentPin {
     /// Maps the pages for `device`. Returns the scatterlist for the core.
     pub(crate) fn map(&mut self, device: Device<'_>, range: &Range) -> Result<abi::sg_table> {
         let mapping = Mapping::new(device, &self.extents(range)?, range)?;
-        Ok(self.keep(mapping))
+        Ok(self.set_mapping(mapping))
     }
 
     /// Lets the driver map the pages for `device`. Returns the scatterlist for the core.
@@ -142,10 +142,10 @@ impl PersistentPin {
         // pin back. By the type's invariant the driver does not free the table before that.
         let mapping = unsafe { self.table.map(device) }?;
         let mapping = Mapping::by_driver(mapping, range)?;
-        Ok(self.keep(mapping))
+        Ok(self.set_mapping(mapping))
     }
 
-    fn keep(&mut self, mapping: Mapping) -> abi::sg_table {
+    fn set_mapping(&mut self, mapping: Mapping) -> abi::sg_table {
         let table = mapping.for_core();
         self.mapping = PinMapping::Mapped(mapping);
         table
