@@ -21,7 +21,6 @@ mod global;
 mod kunit;
 mod map_type;
 mod module;
-mod module_ref;
 mod orphans;
 mod page_table;
 mod parameters;
@@ -36,7 +35,6 @@ mod revocable;
 mod sg_table;
 mod stats;
 mod turns;
-mod unpin_lock;
 
 use module::NvPeerMem;
 

@@ -13,7 +13,7 @@
 //! | lock | whose | held over |
 //! |---|---|---|
 //! | list lock | RDMA core | its call `acquire`, registration and unregistration of clients |
-//! | unpin lock, one | ours (`unpin_lock.rs`) | calls to pin (shared) and to unpin revocable pins (exclusive) |
+//! | unpin lock, one | ours (`pin.rs`) | calls to pin (shared) and to unpin revocable pins (exclusive) |
 //! | API lock | driver | its free callback; inside our calls to pin, unpin and map |
 //! | gate, one | ours (`callback/callback.c`) | the free callback (shared); taken exclusively, with nothing held, when the module is loaded and unloaded |
 //! | mapping lock, one per umem | RDMA core | its calls `get_pages` and `dma_map`, in older cores also `dma_unmap` and `put_pages`; inside our call to invalidate |

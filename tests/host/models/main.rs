@@ -53,8 +53,6 @@ mod global;
 mod map_type;
 #[path = "../../../src/module.rs"]
 mod module;
-#[path = "../../../src/module_ref.rs"]
-mod module_ref;
 #[path = "../../../src/orphans.rs"]
 mod orphans;
 #[path = "../../../src/page_table.rs"]
@@ -81,8 +79,6 @@ mod revocable;
 mod sg_table;
 #[path = "../../../src/stats.rs"]
 mod stats;
-#[path = "../../../src/unpin_lock.rs"]
-mod unpin_lock;
 
 mod atomic;
 mod c;
