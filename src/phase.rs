@@ -28,8 +28,9 @@ pub(crate) enum Phase {
     Pinning,
     /// The driver has pinned the pages persistently, until the core releases the registration.
     Persistent(PersistentPin),
-    /// A call of the core has taken the persistent pin out of the record, and works on the pin. [`Self::change`] also leaves `InCall`, as a placeholder until the next phase is
-    /// stored. No other thread sees the placeholder, because the lock is held until then.
+    /// A call of the core has taken the persistent pin out of the record, and works on the pin.
+    /// [`Self::change`] also leaves `InCall`, as a placeholder until the next phase is stored. No
+    /// other thread sees the placeholder, because the lock is held until then.
     InCall,
     /// The driver has pinned the pages revocably. Another phase follows when the driver takes the
     /// pages back.
