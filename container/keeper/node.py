@@ -15,7 +15,9 @@ DRIVER, DRIVER_PID = "/run/nvidia/driver", "/run/nvidia/nvidia-driver.pid"
 # The container writes this file after it has loaded the driver, and the file stays until the node
 # boots.
 DRIVER_STATE = "/run/nvidia/nvidia-driver.state"
+# The directory and the file of the GPU Operator that say that the container is ready.
 VALIDATIONS = "/run/nvidia/validations"
+DRIVER_READY = f"{VALIDATIONS}/.driver-ctr-ready"
 # The Network Operator's OFED container shows its sources here. The container locks the first file
 # when it first starts, and the file stays. The second file exists while the OFED is ready.
 OFED = "/run/mellanox/drivers"
@@ -153,9 +155,7 @@ class Node:
         at the stop, and the file returns a minute after the start. Early operators have no such
         file, and no directory for it."""
         return (
-            self.driver_contained()
-            and self.exists(VALIDATIONS)
-            and not self.exists(f"{VALIDATIONS}/.driver-ctr-ready")
+            self.driver_contained() and self.exists(VALIDATIONS) and not self.exists(DRIVER_READY)
         )
 
     def lacks_uvm(self) -> bool:
@@ -171,9 +171,13 @@ class Node:
         """Returns whether the OFED container is ending or starting."""
         return self.ofed_contained() and not self.exists(OFED_READY)
 
-    def ofed_written(self) -> int:
-        """Returns when the file of a ready OFED was written, in nanoseconds; 0 if it is missing."""
+    def became_ready(self) -> tuple[int, ...]:
+        """Returns when the files of both containers were written, in nanoseconds; 0 for a file that
+        is missing."""
+        return tuple(map(self.written, (DRIVER_READY, OFED_READY)))
+
+    def written(self, name: str) -> int:
         try:
-            return self.path(OFED_READY).stat().st_mtime_ns
+            return self.path(name).stat().st_mtime_ns
         except OSError:
             return 0

@@ -37,8 +37,8 @@ class Stop(Exception):
     """The container is to end."""
 
 
-# What a module was built for, and the time when OFED became ready.
-Neighbours = tuple[dict[str, str], int]
+# What a module was built for, and the times when the operators' containers became ready.
+Neighbours = tuple[dict[str, str], tuple[int, ...]]
 
 
 class Keeper:
@@ -87,7 +87,7 @@ class Keeper:
         older OFED container unloads the module minutes before it removes the file of a ready OFED
         that an earlier container has left."""
         own = self.node.own()
-        now = (self.key(), self.node.ofed_written())
+        now = (self.key(), self.node.became_ready())
         if own and own.name == self.settings.name:
             self.served, self.taken_at = now, time.monotonic()
         elif now != self.served or time.monotonic() >= self.taken_at + TAKEN:

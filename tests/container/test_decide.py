@@ -8,10 +8,9 @@ from files import Files
 
 from keeper import decide as decided
 from keeper.decide import Step, decide
-from keeper.node import OFED_READY, Loaded
+from keeper.node import DRIVER_READY, OFED_READY, Loaded
 
 MINE, PLAIN = "nvidia_peermem", "nv_peer_mem"
-DRIVER_READY = "/run/nvidia/validations/.driver-ctr-ready"
 
 
 def step(node: Files, name: str = MINE, asked: bool = False) -> Step:

@@ -12,7 +12,7 @@ from files import Files
 
 from keeper import build, hooks, kernel, places, report, serve
 from keeper.cache import Cache
-from keeper.node import OFED, OFED_READY
+from keeper.node import DRIVER_READY, OFED, OFED_READY
 from keeper.places import Missing, Places
 from keeper.settings import Settings
 
@@ -179,10 +179,12 @@ def test_the_older_ofed_container_after_a_kill(world: World) -> None:
     assert world.did() == ["load persistent_api_support=0"]
 
 
-@pytest.mark.parametrize("changed", ["nvidia", OFED_READY, "nothing"])
+@pytest.mark.parametrize("changed", ["nvidia", DRIVER_READY, OFED_READY, "nothing"])
 def test_after_somebody_else_has_unloaded(world: World, changed: str) -> None:
-    """The wait ends when a neighbour was replaced, or OFED is ready again, or after minutes."""
+    """The wait ends when a neighbour was replaced, or a container is ready again, or after
+    minutes. The same driver can be back between two looks."""
     world.node.put(OFED_READY)
+    world.node.put(DRIVER_READY)
     for _ in range(3):
         world.look()
     world.unload(NAME)
@@ -192,8 +194,8 @@ def test_after_somebody_else_has_unloaded(world: World, changed: str) -> None:
         world.node.drop("/sys/module/nvidia")
         world.look()
         world.node.load("nvidia")
-    elif changed == OFED_READY:
-        os.utime(world.node.path(OFED_READY), (5, 5))
+    elif changed in (DRIVER_READY, OFED_READY):
+        os.utime(world.node.path(changed), (5, 5))
     else:
         world.now += serve.TAKEN
     world.look()
