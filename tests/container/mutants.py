@@ -33,7 +33,7 @@ MUTANTS = [
         "return holds and (not self",
         "return holds or (not self",
     ),
-    ("test_decide.py::test_an_early_operator", NODE, "and self.exists(VALIDATIONS)\n", "\n"),
+    ("test_decide.py::test_an_early_operator", NODE, "self.exists(VALIDATIONS) and ", ""),
     # ---- the next step ----
     (
         "test_decide.py::test_a_container_ends",
