@@ -335,8 +335,9 @@ def test_depmod_has_not_run(tree: Tree, state: str) -> None:
 
 
 class Pod(Tree):
-    """A container without modules. The driver is that of a container of its own, which shows its
-    root directory below /driver, and the core is the node's, which is mounted below /node."""
+    """A container without modules. Another container brings the driver, and shows its root
+    directory below /driver. The node brings the core, and its root directory is mounted below
+    /node."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -375,8 +376,8 @@ def test_roots(pod: Pod, listed: bool) -> None:
 
 
 def test_a_core_below_a_root_as_a_tree_only(pod: Pod) -> None:
-    """The container of OFED shows its sources, and none of its modules. Its link `default` is
-    absolute, and leads nowhere here."""
+    """The OFED container shows sources without modules. The absolute link `default` leads nowhere
+    here."""
     trees = pod.root / "ofed/usr/src/ofa_kernel"
     tree = f"ofed/usr/src/ofa_kernel/{ARCH}/{K}"
     pod.put(f"{tree}/include/rdma/peer_mem.h", HEADERS["EX"])

@@ -1,30 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: a node whose drivers are those of two operators: the image builds and loads the module, and keeps it while either driver is replaced
-. /lab/operators/pod.sh
-. /lab/operators/openibd.sh
-. /lab/operators/ofed_container.sh
-. /lab/operators/driver_container.sh
-. /lab/operators/driver_manager.sh
-last "it hides the modules of the node"
-
-OLD=550.163.01 NEW=570.195.03
-FIRST=/operators/ofed-first SECOND=/operators/ofed-second
-
-# nics_are_there TEXT: checks that the RDMA device is there.
-nics_are_there() { check "$1: the RDMA device is there" test -d /sys/class/infiniband/rxe0; }
+# Shows: the image builds, loads and keeps the module while two operators replace driver and OFED
+. /lab/operators/node.sh
 
 # driver_is_whole TEXT VERSION: checks that the driver of this version is loaded, with its modules.
 driver_is_whole() {
 	equal "$1: the driver" "$2" "$(cat /sys/module/nvidia/version)"
 	check "$1: CUDA's module is there" test -d /sys/module/nvidia_uvm
-}
-
-# serves_again TEXT [SECONDS]: checks that the pod is ready, and that memory can be registered.
-serves_again() {
-	pod_says "$1: ready" 'ready: nvidia_peermem .* is registered' "${2:-60}"
-	check "$1: its probe succeeds" in_pod probe
-	registers "$1" ok
-	nics_are_there "$1"
 }
 
 # metrics: prints what the pod serves to Prometheus.
@@ -40,70 +21,70 @@ node_without_drivers
 pod_start
 pod_says "it waits for the driver" 'waiting: NVIDIA.s driver is not loaded'
 check "its probe fails, and says why" eval '! in_pod probe >/tmp/said && grep -q "driver is not loaded" /tmp/said'
-check "the driver's container starts" driver_start $OLD
+check "the driver's container starts" driver_start "$OLD"
 pod_says "it waits for the core" 'waiting: the RDMA core is not loaded'
-check "the OFED container starts" ofed_start $FIRST
+check "the OFED container starts" ofed_start "$FIRST"
 pod_says "it builds" 'building: nvidia_peermem'
-serves_again "after the first start"
+serves nvidia_peermem "after the first start"
 equal "each reason is printed once" '' "$(grep '^nv-peer-mem' "$POD_LOG" | sort | uniq -d)"
 
 say "OFED is replaced"
 pod_forgets
 check "the OFED container unloads the module" ofed_begin
 pod_says "it waits for the OFED container" 'waiting: the OFED container is not ready'
-check "OFED is replaced at the first attempt" ofed_load $SECOND
+check "OFED is replaced at the first attempt" ofed_load "$SECOND"
 pod_says "it builds for the other core" 'building: nvidia_peermem'
-serves_again "with the other OFED"
+serves nvidia_peermem "with the other OFED"
 
 say "the OFED container restarts, and OFED stays"
 pod_forgets
 ofed_stop
-check "the OFED container starts again" ofed_start $SECOND
+check "the OFED container starts again" ofed_start "$SECOND"
 pod_says "the module comes from the cache" 'loading: nvidia_peermem .*, from the cache'
-serves_again "with the same OFED"
+serves nvidia_peermem "with the same OFED"
 
 say "the driver is replaced"
 pod_forgets
 rm -f "$DRIVER_FLAG"
-check "the driver's manager unloads the driver at the first attempt" manager_unload $NEW
-check "the new driver's container starts" driver_start $NEW
+check "the driver's manager unloads the driver at the first attempt" manager_unload "$NEW"
+check "the new driver's container starts" driver_start "$NEW"
 pod_says "it builds for the other driver" 'building: nvidia_peermem'
-serves_again "with the other driver"
-driver_is_whole "with the other driver" $NEW
+serves nvidia_peermem "with the other driver"
+driver_is_whole "with the other driver" "$NEW"
 
 say "only the driver's container restarts"
 pod_forgets
 driver_stop
 check "the driver is unloaded" test ! -d /sys/module/nvidia
-check "the driver's container starts again" driver_start $NEW
-serves_again "after the restart of the driver's container"
-driver_is_whole "after the restart" $NEW
+check "the driver's container starts again" driver_start "$NEW"
+serves nvidia_peermem "after the restart of the driver's container"
+driver_is_whole "after the restart" "$NEW"
 
 say "the driver's pod restarts, and the driver stays (fast path)"
 pod_forgets
 rm -f "$DRIVER_FLAG"
 pod_says "the pod lets the module go as soon as the driver's container ends" 'unloaded: nvidia_peermem'
 pod_says "and waits for the container" 'waiting: the driver.s container is not ready'
-check "the driver's manager leaves the modules" manager_unload $NEW
-check "the driver's container installs programs only" driver_start $NEW
+check "the driver's manager leaves the modules" manager_unload "$NEW"
+check "the driver's container installs programs only" driver_start "$NEW"
 equal "its root has no module" '' "$(find /run/nvidia/driver -name 'nvidia.ko*')"
-serves_again "with the same driver"
-check "OFED is replaced, too" ofed_start $FIRST
+serves nvidia_peermem "with the same driver"
+check "OFED is replaced, too" ofed_start "$FIRST"
 pod_says "it has neither headers nor compiler for them, and says so" 'waiting: no headers of kernel'
-check "nothing is lost" driver_is_whole "without headers" $NEW
+check "nothing is lost" driver_is_whole "without headers" "$NEW"
 
 say "the node gets headers, and the container restarts"
 umount /usr/src
 pod_kill
 pod_start
 pod_says "it builds with the driver's symbols from the cache" 'building: .* NV_SRC=/var/lib/nv_peer_mem'
-serves_again "with kept symbols"
+serves nvidia_peermem "with kept symbols"
 
 say "only the container of the module restarts"
 pod_kill
 check "the module has stayed" test -d /sys/module/nvidia_peermem
 pod_start
-serves_again "after a crash of the container"
+serves nvidia_peermem "after a crash of the container"
 
 say "the node has booted again, and the cache has stayed"
 check "a stop unloads the module" pod_stop
@@ -111,7 +92,7 @@ check "the module is gone" test ! -d /sys/module/nvidia_peermem
 began=$(date +%s%N)
 pod_start
 pod_says "nothing is built" 'loading: nvidia_peermem .*, from the cache'
-serves_again "from the cache"
+serves nvidia_peermem "from the cache"
 say "from the start of the container to a ready client: $((($(date +%s%N) - began) / 1000000)) ms, in an emulated machine"
 
 say "memory is registered"
@@ -121,7 +102,7 @@ check "the OFED container refuses before anything is unloaded" eval '! ofed_begi
 nics_are_there "with registrations"
 rm -f "$OFED_SHOWN/.driver-ready"
 driver_stop
-driver_is_whole "the driver's container has refused" $NEW
+driver_is_whole "the driver's container has refused" "$NEW"
 check "the pod cannot unload, and says how many hold" eval '! in_pod unload >/tmp/said'
 check "and names the way to learn who" grep -q 'references to the module are held; with the rights of owners.yaml' /tmp/said
 pod_says "the pod says that it waits" 'held: .* is ending or starting, but programs have GPU memory registered'
@@ -136,7 +117,7 @@ say "the pod may name who holds the memory"
 uid=3b0bd2a1-6f0c-4f0e-9d52-0d6f2c9e7a11
 mkdir -p "/var/log/pods/training_trainer-0_$uid" "/sys/fs/cgroup/kubepods-pod${uid//-/_}.slice"
 pod_start /operators/owners.yaml
-serves_again "with more rights"
+serves nvidia_peermem "with more rights"
 hold gpuverbs register --offset 0 --length 300001 --kept 3
 echo "$held" >"/sys/fs/cgroup/kubepods-pod${uid//-/_}.slice/cgroup.procs"
 metrics >/tmp/metrics

@@ -1,14 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: the module under its own name on a node of two operators: the pod lets it go when the operators' label or their containers ask for it
-. /lab/operators/pod.sh
-. /lab/operators/openibd.sh
-. /lab/operators/ofed_container.sh
-. /lab/operators/driver_container.sh
-. /lab/operators/driver_manager.sh
-last "it hides the modules of the node"
-
-OLD=550.163.01 NEW=570.195.03
-FIRST=/operators/ofed-first
+# Shows: under the name nv_peer_mem, the pod lets the module go when label or containers ask for it
+. /lab/operators/node.sh
 
 # The DaemonSet controller starts the pod where the label has the value of its node selector, and ends
 # the pod elsewhere. k8s-driver-manager waits until the pod has ended.
@@ -19,42 +11,35 @@ client_label() {
 	esac
 }
 
-# serves_again TEXT: checks that the pod is ready, and that memory can be registered.
-serves_again() {
-	pod_says "$1: ready" 'ready: nv_peer_mem .* is registered'
-	registers "$1" ok
-	check "$1: the RDMA device is there" test -d /sys/class/infiniband/rxe0
-}
-
 node_without_drivers
-check "the driver's container starts" driver_start $OLD
-check "the OFED container starts" ofed_start $FIRST
+check "the driver's container starts" driver_start "$OLD"
+check "the OFED container starts" ofed_start "$FIRST"
 client_label true
-serves_again "after the first start"
+serves nv_peer_mem "after the first start"
 
 say "the driver is replaced"
 rm -f "$DRIVER_FLAG"
-check "the driver's manager unloads the driver at the first attempt" manager_unload $NEW
-check "the new driver's container starts" driver_start $NEW
-serves_again "with the other driver"
+check "the driver's manager unloads the driver at the first attempt" manager_unload "$NEW"
+check "the new driver's container starts" driver_start "$NEW"
+serves nv_peer_mem "with the other driver"
 
 say "the OFED container restarts"
 pod_forgets
 rm -f "$OFED_SHOWN/.driver-ready"
 pod_says "the pod lets the module go as soon as the container ends" 'unloaded: nv_peer_mem'
 check "the hook for openibd is there" test -x "$OFED_SHOWN/nv_peer_mem/pre-stop"
-check "the OFED container starts again" ofed_start $FIRST
-serves_again "with the same OFED"
+check "the OFED container starts again" ofed_start "$FIRST"
+serves nv_peer_mem "with the same OFED"
 
 say "openibd restarts while nobody looks after the module"
 pod_kill
 OPENIBD_PRE_STOP=$OFED_SHOWN/nv_peer_mem/pre-stop
 rm -f "$OFED_SHOWN/.driver-ready"
 check "openibd can unload the RDMA core" openibd_stop
-openibd_start $FIRST
+openibd_start "$FIRST"
 : >"$OFED_SHOWN/.driver-ready"
 client_label true
-serves_again "after the restart of openibd"
+serves nv_peer_mem "after the restart of openibd"
 
 say "without the hook, openibd would take the network cards away"
 pod_kill
@@ -63,11 +48,11 @@ check "openibd fails" eval '! openibd_stop'
 check "the RDMA device is gone" test ! -d /sys/class/infiniband/rxe0
 rmmod nv_peer_mem
 openibd_stop
-openibd_start $FIRST
+openibd_start "$FIRST"
 
 say "memory is registered"
 client_label true
-serves_again "again"
+serves nv_peer_mem "again"
 pod_forgets
 hold gpuverbs register --offset 0 --length 300001 --kept 3
 check "the label's value ends the pod" client_label paused-for-driver-upgrade

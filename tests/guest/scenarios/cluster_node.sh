@@ -1,38 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: a node with a driver of its own and OFED in a container, as on AKS: the image builds the module and loads it, and again when OFED is replaced
-. /lab/operators/pod.sh
-. /lab/operators/openibd.sh
-. /lab/operators/ofed_container.sh
-last "it hides the modules of the node"
-
-# serves TEXT: checks that the pod is ready, and that memory can be registered.
-serves() {
-	pod_says "$1: ready" 'ready: nvidia_peermem .* is registered'
-	registers "$1" ok
-	check "$1: the RDMA device is there" test -d /sys/class/infiniband/rxe0
-}
+# Shows: the image on a node with a driver of its own and OFED in a container, as on AKS
+. /lab/operators/node.sh
 
 node_without_drivers
 umount /usr/src
 kernel=$(uname -r)
-mount --bind "/operators/driver-550.163.01/lib/modules/$kernel/kernel/drivers/video" "/lib/modules/$kernel/updates"
+mount --bind "/operators/driver-$OLD/lib/modules/$kernel/kernel/drivers/video" "/lib/modules/$kernel/updates"
 # No program has used CUDA yet, so nvidia_uvm is not loaded.
 insmod "/lib/modules/$kernel/updates/nvidia.ko"
 wait_for "the GPU" test -c /dev/nvidia-lab
 pod_start
 pod_says "it waits for the OFED container" 'waiting: the RDMA core is not loaded'
-check "the OFED container starts" ofed_start /operators/ofed-first
+check "the OFED container starts" ofed_start "$FIRST"
 pod_says "it builds with the driver of the node" 'building: .* DRIVER_ROOT=/host, CORE_ROOT=/run/mellanox/drivers'
-serves "after the first start"
+serves nvidia_peermem "after the first start"
 
 say "OFED is replaced"
 pod_forgets
-check "OFED is replaced at the first attempt" ofed_start /operators/ofed-second
+check "OFED is replaced at the first attempt" ofed_start "$SECOND"
 pod_says "it builds for the other core" 'building: nvidia_peermem'
-serves "with the other OFED"
+serves nvidia_peermem "with the other OFED"
 
 say "the pod is removed"
 check "a stop ends the pod" pod_stop
 check "the module is gone" test ! -d /sys/module/nvidia_peermem
-check "OFED is replaced without the pod, too" ofed_start /operators/ofed-first
+check "OFED is replaced without the pod, too" ofed_start "$FIRST"
 umount -l -R "$OFED_SHOWN/usr/src"

@@ -37,7 +37,8 @@ within() {
 		mount --bind /tmp/release "$root/mnt/lab"
 		exec chroot "$root/mnt" "$@"
 	' within "$kver" "$1" "$2" "$root" "${@:3}"
-	rmdir "/operators/driver-$1"/usr/src/linux-* "/operators/driver-$1/usr/lib"/* "/operators/driver-$1/usr/lib" 2>/dev/null || true
+	# Only the places of the mounts are left.
+	rmdir "/operators/driver-$1"/usr/{src/linux-*,lib/*,lib} 2>/dev/null || true
 }
 
 # build NAME DRIVER CORE [HOW]: builds the module NAME. HOW is a word for build.py.
@@ -49,6 +50,8 @@ mkdir -p /tmp/built "$(dirname "$built")"
 cp -a /in /tmp/release
 rm -rf /tmp/release/build/prebuilt
 mv /tmp/release/ready /tmp/release/build/prebuilt
+mkdir /tmp/release/keeper
+mv /tmp/release/*.py /tmp/release/keeper/
 build nvidia_peermem 550.163.01 first
 build nvidia_peermem 550.163.01 second
 build nvidia_peermem 570.195.03 second

@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 #
 # Installs the tools that test and check programs of Python, those of Prometheus, which read nvpm's
-# metrics, and Kubernetes' schemas, by which manifests are checked. Debian has no ruff, and its mypy is older than the one that the annotations were
-# checked with.
+# metrics, and Kubernetes' schemas, by which manifests are checked. Debian has no ruff. Its mypy is
+# older than the mypy with which the annotations were checked.
 set -euo pipefail
 apt-get update
 apt-get install -y --no-install-recommends musl-tools prometheus prometheus-node-exporter \
