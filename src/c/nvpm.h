@@ -166,7 +166,7 @@ const u8 *nvpm_page_table_uuid(const struct nvidia_p2p_page_table *table);
  */
 int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table);
 
-/* regions.c: the state of a registration in /proc/driver/nv_peer_mem/regions. */
+/* proc.c: the state of a registration in /proc/driver/nv_peer_mem/regions. */
 enum nvpm_region_state {
 	NVPM_REGION_PINNING,	/* the driver has not answered yet */
 	NVPM_REGION_PINNED,
@@ -199,12 +199,12 @@ struct nvpm_region {
  */
 u64 nvpm_region_from(u64 key, struct nvpm_region *region);
 
-/* In Rust: calls nvpm_pair_line(), which is in pairs.c, for each pair whose map type is known. */
+/* In Rust: calls nvpm_pair_line(), which is in proc.c, for each pair whose map type is known. */
 void nvpm_pairs_each(void *file);
 void nvpm_pair_line(void *file, const u8 *uuid, struct device *dev, const char *map_type);
 
 /*
- * lists.c: create and remove both files in proc. Removing the files waits for their readers, as
+ * proc.c: create and remove both files in proc. Removing the files waits for their readers, as
  * removing the files of statistics.c does.
  */
 int nvpm_lists_create(void);

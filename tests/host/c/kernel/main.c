@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * main [TEST]: runs all tests, or only tests whose name contains TEST. The name of a test is
- * FILE::FUNCTION, for example regions::nobody_but_root.
+ * FILE::FUNCTION, for example proc::regions_for_root_only.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,17 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * /proc/driver/nv_peer_mem/regions has a line for each registration.
+ * The directory /proc/driver/nv_peer_mem has two lists: `regions` with a line for each registration,
+ * and `pairs` with a line for each pair of a GPU and a device whose map type is known.
  *
- * A line shows addresses of a process's memory, so only a user who may inspect all processes may
- * read the file.
+ * The lists are in proc and not in sysfs, because a file in sysfs has at most one page. A machine
+ * with 8 GPUs and 16 devices already has more pairs than fit.
+ *
+ * The lists cover all users, and a line of `regions` shows addresses of a process's memory. Only a
+ * user who may inspect all processes may therefore read them. The mode of the files admits root
+ * only, but also admits root of a container. The check of the capability refuses root of a
+ * container.
+ *
+ * Removing a file waits until no reader is inside the module's functions. A program may still have
+ * the file open after that, but its calls fail without calling the module, so no function of this
+ * file runs after the module was unloaded.
  */
 #include <linux/capability.h>
 #include <linux/errno.h>
 #include <linux/fs.h>
+#include <linux/pci.h>
+#include <linux/proc_fs.h>
 #include <linux/seq_file.h>
 
 #include "compat.h"
-#include "lists.h"
 #include "nvpm.h"
 
 /*
@@ -76,9 +87,7 @@ static int nvpm_regions_show(struct seq_file *file, void *line)
 		seq_puts(file, "# process started age address length client state device name\n");
 		return 0;
 	}
-	/*
-	 * The start time of the process is printed in the unit of /proc/PID/stat, which is 10 ms.
-	 */
+	/* The start time of the process is in the unit of /proc/PID/stat, which is 10 ms. */
 	seq_printf(file, "%d %llu %u 0x%llx %llu %s %s ", region->process.tgid,
 		   region->process.born / 10000000, nvpm_seconds() - region->since,
 		   region->address, region->len, nvpm_client_name(region->client),
@@ -102,10 +111,6 @@ static const struct seq_operations nvpm_regions_ops = {
 
 static int nvpm_regions_open(struct inode *inode, struct file *file)
 {
-	/*
-	 * The mode of the file admits root only, but also admits root of a container. This check
-	 * refuses root of a container.
-	 */
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
 	return seq_open_private(file, &nvpm_regions_ops, sizeof(struct nvpm_region));
@@ -113,7 +118,43 @@ static int nvpm_regions_open(struct inode *inode, struct file *file)
 
 NVPM_PROC_FILE(nvpm_regions_file, nvpm_regions_open, seq_release_private);
 
-bool nvpm_regions_create(struct proc_dir_entry *directory)
+void nvpm_pair_line(void *file, const u8 *uuid, struct device *dev, const char *map_type)
 {
-	return proc_create("regions", 0400, directory, &nvpm_regions_file);
+	seq_printf(file, "GPU-%pUb %s %s\n", uuid, pci_name(to_pci_dev(dev)), map_type);
+}
+
+/* All lines that a reader gets show the state at one moment. */
+static int nvpm_pairs_show(struct seq_file *file, void *unused)
+{
+	seq_puts(file, "# gpu device map_type\n");
+	nvpm_pairs_each(file);
+	return 0;
+}
+
+static int nvpm_pairs_open(struct inode *inode, struct file *file)
+{
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	return single_open(file, nvpm_pairs_show, NULL);
+}
+
+NVPM_PROC_FILE(nvpm_pairs_file, nvpm_pairs_open, single_release);
+
+static struct proc_dir_entry *nvpm_lists;
+
+int nvpm_lists_create(void)
+{
+	nvpm_lists = proc_mkdir("driver/nv_peer_mem", NULL);
+	if (!nvpm_lists)
+		return -ENOMEM;
+	if (proc_create("regions", 0400, nvpm_lists, &nvpm_regions_file) &&
+	    proc_create("pairs", 0400, nvpm_lists, &nvpm_pairs_file))
+		return 0;
+	nvpm_lists_remove();
+	return -ENOMEM;
+}
+
+void nvpm_lists_remove(void)
+{
+	proc_remove(nvpm_lists);
 }
