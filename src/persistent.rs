@@ -7,8 +7,6 @@
 //! registration at the same time. A call takes the pin, which has the mapping, out of the record,
 //! works on the pin without a lock, and puts it back.
 
-use core::mem;
-
 use kernel::prelude::*;
 
 use crate::{
@@ -78,32 +76,26 @@ impl<const CATCH_ALL: bool> Client for PersistentClient<CATCH_ALL> {
 
 /// Takes the pin out of the record. Returns [`None`] if the record does not have a pin.
 fn take(number: RegistrationNumber) -> Option<(PersistentPin, Range)> {
-    let mut phase = Phase::InCall;
-    let range = number.with(|record| {
-        if matches!(record.phase, Phase::Persistent(_)) {
-            mem::swap(&mut record.phase, &mut phase);
-        }
-        record.range()
-    })?;
-    match phase {
-        Phase::Persistent(pin) => Some((pin, range)),
-        _ => None,
-    }
+    let taken = number.with(|record| {
+        let range = record.range();
+        record.phase.change(|phase, place| match phase {
+            Phase::Persistent(pin) => (place.fill(Phase::InCall), Some((pin, range))),
+            other => (place.fill(other), None),
+        })
+    });
+    taken.flatten()
 }
 
-/// Puts the pin into the record. If `device` is given, records that this device can reach the memory
-/// from now on.
+/// Puts the pin into the record. If `device` is given, records that this device can reach the
+/// memory from now on.
 fn put(number: RegistrationNumber, pin: PersistentPin, device: Option<Device<'_>>) {
-    let mut phase = Phase::Persistent(pin);
+    // If there is no record, the pin is dropped after the lock is released.
     number.with(|record| {
         if let Some(device) = device {
             record.set_device(device);
         }
-        mem::swap(&mut record.phase, &mut phase);
+        record.phase.follow_empty(Phase::Persistent(pin));
     });
-    // The replaced phase is `InCall` or `Pinning`, which contain nothing. If there is no record,
-    // `phase` still has the pin, which is dropped after the lock is released.
-    drop(phase);
 }
 
 /// Maps the pages for `device`. Returns the scatterlist for the core.

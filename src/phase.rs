@@ -95,6 +95,12 @@ impl Phase {
         result
     }
 
+    /// Stores the phase that follows `Pinning` or `InCall`. These phases contain nothing, so they
+    /// are not dropped, which would only cost time under the lock.
+    pub(crate) fn follow_empty(&mut self, next: Self) {
+        mem::forget(mem::replace(self, next));
+    }
+
     /// Returns the revocable pin, or [`None`] if the phase has a mapping or no revocable pin.
     pub(crate) fn into_pin(self) -> Option<RevocablePin> {
         match self {
@@ -139,13 +145,14 @@ impl Phase {
 #[must_use = "the record has no phase until the place is filled"]
 pub(crate) struct Place<'a>(&'a mut Phase);
 
-/// The proof that a [`Place`] was filled. The lifetime is that of one call of [`Phase::change`], so
-/// the proof for one place does not count for another place.
+/// The proof that a [`Place`] was filled. Both have the same lifetime, and each call of
+/// [`Phase::change`] has a lifetime of its own. The proof for one place therefore does not count
+/// for another place.
 pub(crate) struct Filled<'a>(PhantomData<&'a ()>);
 
 impl<'a> Place<'a> {
     pub(crate) fn fill(self, phase: Phase) -> Filled<'a> {
-        *self.0 = phase;
+        self.0.follow_empty(phase);
         Filled(PhantomData)
     }
 

@@ -13,11 +13,15 @@
 //! | lock | whose | held over |
 //! |---|---|---|
 //! | list lock | RDMA core | its call `acquire`, registration and unregistration of clients |
-//! | unpin lock, one | ours (`pin.rs`) | calls to pin (shared) and to unpin revocable pins (exclusive) |
+//! | unpin lock | ours, in `pin.rs` | shared: calls to pin; exclusive: calls to unpin revocably |
 //! | API lock | driver | its free callback; inside our calls to pin, unpin and map |
-//! | gate, one | ours (`callback/callback.c`) | the free callback (shared); taken exclusively, with nothing held, when the module is loaded and unloaded |
-//! | mapping lock, one per umem | RDMA core | its calls `get_pages` and `dma_map`, in older cores also `dma_unmap` and `put_pages`; inside our call to invalidate |
+//! | gate | ours, in `callback/callback.c` | shared: the free callback |
+//! | mapping lock | RDMA core | its `get_pages` and `dma_map`; inside our call to invalidate |
 //! | locks of the registry and of the pairs | ours | one look-up |
+//!
+//! Each umem has its own mapping lock. Older cores hold the mapping lock also over their calls
+//! `dma_unmap` and `put_pages`. The gate is taken exclusively, by a thread that holds no other
+//! lock, when the module is loaded and unloaded.
 //!
 //! A thread that holds several locks has taken them in this order, from the top of the table down.
 //! These rules keep the order:
@@ -73,11 +77,11 @@ impl Client for Revocable {
         // phase after it has the result, and before it unpins the pages.
         match unsafe { RevocablePin::new(range, number.to_raw()) } {
             Ok((pin, Ok(memory))) => {
-                number.update(|record| record.phase = Phase::Pinned { pin, memory });
+                number.update(|record| record.phase.follow_empty(Phase::Pinned { pin, memory }));
                 Ok(true)
             }
             Ok((pin, Err(error))) => {
-                number.update(|record| record.phase = Phase::Unpinning);
+                number.update(|record| record.phase.follow_empty(Phase::Unpinning));
                 unpin(pin, number, range, Process::current());
                 Err(error)
             }
@@ -162,9 +166,6 @@ impl Client for Revocable {
     }
 
     fn release(number: RegistrationNumber) {
-        // A correct core calls `dma_unmap` before `release`. If a core has not, this call undoes
-        // the mapping, because the memory must not be unpinned while it is mapped.
-        Self::dma_unmap(number);
         let thread = thread();
         let release = number.update_when(|record| match &record.phase {
             // This thread is running the free callback, which has called the core, which has called
@@ -174,16 +175,25 @@ impl Client for Revocable {
             // Another thread is running the free callback. That thread still uses the device, and
             // the core still uses its own record of this registration, so this call must wait.
             Phase::Revoking { .. } => None,
+            Phase::Mapped { .. } => Some(Release::Mapped),
             _ => {
                 let phase = mem::replace(&mut record.phase, Phase::Unpinning);
                 Some(Release::Taken(phase, record.range(), record.process()))
             }
         });
-        let Some(Release::Taken(phase, range, process)) = release else {
-            return;
-        };
-        if let Some(pin) = phase.into_pin() {
-            unpin(pin, number, &range, process);
+        match release {
+            Some(Release::Taken(phase, range, process)) => {
+                if let Some(pin) = phase.into_pin() {
+                    unpin(pin, number, &range, process);
+                }
+            }
+            // After `dma_unmap` the phase is not `Mapped` any more, so this function calls itself
+            // only once.
+            Some(Release::Mapped) => {
+                Self::dma_unmap(number);
+                Self::release(number);
+            }
+            Some(Release::ByCallback) | None => {}
         }
     }
 }
@@ -282,6 +292,9 @@ enum Release {
     /// by calling `release`, as older cores do. The mapping is dropped with the record, and the
     /// driver takes the pages back after the callback.
     ByCallback,
+    /// The core has not called `dma_unmap`, as a correct core does before `release`. The mapping
+    /// must be undone first, because the memory must not be unpinned while it is mapped.
+    Mapped,
     /// This thread ends the registration. The fields are the registration's last phase, its range
     /// and its process.
     Taken(Phase, Range, Process),
@@ -322,8 +335,8 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
 }
 
 /// Returns the phase that follows `phase` when the driver takes the memory back, and the work that
-/// the callback on `thread` must do. `phase` is neither `Pinning` nor `Unmapping`, for whose end the
-/// callback has waited.
+/// the callback on `thread` must do. `phase` is neither `Pinning` nor `Unmapping`, because the
+/// callback has waited for the end of these phases.
 fn revoked(phase: Phase, thread: i32) -> (Phase, Then) {
     match phase {
         Phase::Mapped {
