@@ -227,45 +227,58 @@ impl<'a> Segments<'a> {
     /// Makes segments of at most `longest` bytes for the bytes of `window`. `longest` must not be
     /// 0.
     pub(crate) fn new(extents: &'a [Extent], window: Extent, longest: u32) -> Self {
-        Self {
+        let mut segments = Self {
             extents: extents.iter(),
             rest: Extent { start: 0, len: 0 },
             before: 0,
             skip: window.start,
             left: window.len,
             longest,
+        };
+        if let Some(first) = segments.next_extent() {
+            segments.rest = first;
         }
+        segments
     }
 
-    /// Returns how many bytes of the first piece are before the first segment.
+    /// Returns how many bytes of the first piece are before the first segment. The iterator must
+    /// not have returned a segment yet.
     pub(crate) fn before_first(&self) -> u64 {
-        let mut segments = self.clone();
-        segments.next_extent();
-        segments.before
+        self.before
     }
 
     /// Returns the number of segments. Returns an error if the extents end before the window ends,
     /// because the device could otherwise use addresses that do not exist. Also returns an error if
     /// there are no segments, or more than a `u32` can count.
     pub(crate) fn entries(&self) -> Result<u32> {
-        let mut segments = self.clone();
+        let mut entries = self.entries_of(self.rest);
+        // Usually the window ends in the first extent.
+        if self.left > 0 {
+            let mut others = self.clone();
+            let mut turns = Turns::new();
+            while let Some(extent) = others.next_extent() {
+                entries = entries.wrapping_add(others.entries_of(extent));
+                turns.step();
+            }
+            if others.left > 0 {
+                return Err(EIO);
+            }
+        }
+        match entries {
+            0 => Err(EIO),
+            entries => u32::try_from(entries).map_err(|_| ENOMEM),
+        }
+    }
+
+    /// Returns the number of segments in `extent`, the current extent.
+    fn entries_of(&self, extent: Extent) -> u64 {
         let longest = u64::from(self.longest);
-        let mut entries = 0_u64;
-        let mut turns = Turns::new();
-        while let Some(extent) = segments.next_extent() {
+        match extent.len.saturating_add(self.before) {
+            0 => 0,
             // Usually an extent is one segment. That case needs no division.
-            let len = extent.len.saturating_add(segments.before);
-            let some = match len <= longest {
-                true => 1,
-                false => len.div_ceil(longest),
-            };
-            entries = entries.wrapping_add(some);
-            turns.step();
+            len if len <= longest => 1,
+            len => len.div_ceil(longest),
         }
-        if segments.left != 0 || entries == 0 {
-            return Err(EIO);
-        }
-        u32::try_from(entries).map_err(|_| ENOMEM)
     }
 
     /// Returns the part of the next extent that is in the window.
