@@ -2,9 +2,9 @@
 
 //! Mappings by which devices reach memory.
 //!
-//! C header: `linux/dma-mapping.h`. For its own mappings, this module uses the kernel's DMA API. The
-//! module maps all extents into one range of I/O virtual addresses, if the kernel and the device
-//! support such a range. Otherwise it maps each segment separately.
+//! C header: `linux/dma-mapping.h`. For its own mappings, this module uses the kernel's DMA API.
+//! The module maps all extents into one range of I/O virtual addresses, if the kernel and the
+//! device support such a range. Otherwise the module maps each segment separately.
 
 use core::slice;
 

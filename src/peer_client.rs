@@ -296,8 +296,8 @@ extern "C" fn get_pages<C: Client>(
 ///
 /// # Safety
 ///
-/// `device` must be NULL or a device that exists during the call. `table` and `mapped` must be valid
-/// for writing.
+/// `device` must be NULL or a device that exists during the call. `table` and `mapped` must be
+/// valid for writing.
 unsafe extern "C" fn dma_map<C: Client>(
     table: *mut abi::sg_table,
     client_context: *mut c_void,

@@ -23,8 +23,9 @@ use crate::{
     sg_table::SgTable,
 };
 
-/// The lock between pinning and unpinning. As long as this object exists, the thread holds the lock.
-/// Pinning takes the lock in shared mode, and unpinning revocably pinned memory takes it exclusively.
+/// The lock between pinning and unpinning. As long as this object exists, the thread holds the
+/// lock. Pinning takes the lock in shared mode, and unpinning revocably pinned memory takes the
+/// lock exclusively.
 ///
 /// The driver identifies a pin by the address of its page table. After the driver has freed a
 /// table, a new pin's table may have the same address. While this module checks whether an old pin
@@ -82,8 +83,8 @@ impl PinError {
     }
 }
 
-/// Pages that are pinned until this object is dropped, and the mapping of the pages, which is undone
-/// before.
+/// Pages that are pinned until this object is dropped. The object also has the mapping of the
+/// pages, which is undone before the pages are unpinned.
 ///
 /// # Invariants
 ///

@@ -29,7 +29,7 @@ struct nvpm_client {
 #ifndef NVPM_CORE_PRIVATE_DATA
 	size_t ex_size;
 	u32 flags;
-	u32 padding; /* named, so that initializers set it to zero */
+	u32 padding;	/* has a name, so that initializers set it to zero */
 #endif
 };
 
@@ -38,8 +38,8 @@ extern uint nvpm_peerdirect_support;
 extern uint nvpm_persistent_api_support;
 
 /*
- * Tells whether another module that serves GPU memory is loaded: NVIDIA's nvidia_peermem, or this
- * module under its other name. If so, also prints an error that names the module.
+ * Tells whether another module serves GPU memory: NVIDIA's nvidia_peermem, or this module under its
+ * other name. Prints an error with the name of such a module.
  */
 bool nvpm_other_serves(void);
 bool nvpm_try_module_get(void);
@@ -186,8 +186,8 @@ struct nvpm_region {
 	u64 len;
 	struct nvpm_process process;
 	u32 since;	/* nvpm_seconds() at registration */
-	u32 domain;	/* the device's on PCI, or NVPM_NO_DEVICE */
-	u16 devfn;	/* the device's bus and devfn */
+	u32 domain;	/* of the device on PCI, or NVPM_NO_DEVICE */
+	u16 devfn;	/* bus and devfn of the device */
 	u8 client;	/* an enum nvpm_client_kind */
 	u8 state;
 	u8 comm[16];

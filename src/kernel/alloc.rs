@@ -14,8 +14,8 @@ use core::ffi::c_void;
 extern "C" {
     /// Returns `size` bytes of memory, aligned to 8, or null. May sleep.
     fn nvpm_alloc(size: usize) -> *mut c_void;
-    /// Frees memory from `nvpm_alloc`. The caller must not use the memory again. Large memory, which
-    /// the kernel makes out of single pages, may be freed only by a caller that may sleep.
+    /// Frees memory from `nvpm_alloc`. The caller must not use the memory again. Large memory,
+    /// which the kernel makes out of single pages, may be freed only by a caller that may sleep.
     fn nvpm_free(memory: *mut c_void);
 }
 
