@@ -6,7 +6,7 @@
 //! The module maps all extents into one range of I/O virtual addresses, if the kernel and the
 //! device support such a range. Otherwise the module maps each segment separately.
 
-use core::slice;
+use core::{mem, slice};
 
 use kernel::prelude::*;
 
@@ -110,7 +110,10 @@ impl Mapping {
     /// Undoes the mapping. Returns the scatterlist, which the caller keeps because the core may
     /// still read it. May sleep.
     pub(crate) fn unmap(mut self) -> Option<SgTable> {
-        self.undo()
+        let list = self.undo();
+        // Nothing is left to be undone.
+        mem::forget(self);
+        list
     }
 
     fn undo(&mut self) -> Option<SgTable> {

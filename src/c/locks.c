@@ -10,19 +10,23 @@
 
 #include "nvpm.h"
 
-static spinlock_t nvpm_locks[NVPM_LOCKS] = {
-	[NVPM_LOCK_REGISTRY] = __SPIN_LOCK_UNLOCKED(nvpm_locks[NVPM_LOCK_REGISTRY]),
-	[NVPM_LOCK_PAIRS] = __SPIN_LOCK_UNLOCKED(nvpm_locks[NVPM_LOCK_PAIRS]),
-};
+static DEFINE_SPINLOCK(nvpm_registry_lock);
+static DEFINE_SPINLOCK(nvpm_pairs_lock);
+
+/* This is not an array, because kernels with UBSAN would check the index at each call. */
+static spinlock_t *nvpm_spinlock(enum nvpm_lock_name name)
+{
+	return name == NVPM_LOCK_PAIRS ? &nvpm_pairs_lock : &nvpm_registry_lock;
+}
 
 void nvpm_lock(enum nvpm_lock_name name)
 {
-	spin_lock(&nvpm_locks[name]);
+	spin_lock(nvpm_spinlock(name));
 }
 
 void nvpm_unlock(enum nvpm_lock_name name)
 {
-	spin_unlock(&nvpm_locks[name]);
+	spin_unlock(nvpm_spinlock(name));
 }
 
 /* The read-write semaphore is in C also because no version of the kernel crate has one. */

@@ -92,7 +92,7 @@ u64 atomic64_inc_return(atomic64_t *number);
 typedef struct {
 	bool held;
 } spinlock_t;
-#define __SPIN_LOCK_UNLOCKED(lock) { .held = false }
+#define DEFINE_SPINLOCK(name) spinlock_t name = { .held = false }
 void spin_lock(spinlock_t *lock);
 void spin_unlock(spinlock_t *lock);
 void might_sleep(void);
