@@ -104,6 +104,7 @@ BOUNDS = (
     Bound("kernel memory held, 64 KiB", 1.6, PEERMEM, "held", sizes=SMALL),
     Bound("kernel memory held, 1 MiB and more", 1, PEERMEM, "held", sizes=LARGER),
     Bound("four threads, time for a registration", 1 / 1.7, PEERMEM, "threads", "dynamic"),
+    Bound("four threads, time beside the least possible", 1.05, IDEAL, "threads"),
 )
 
 
