@@ -95,7 +95,7 @@ def test_another_preloaded_library(bed, first, audit):
     assert ran.printed[1:] == failed(14)
     ran = bed.run("cuda context", reg(GPU), **words)
     assert ran.printed == registered(GPU, 4096)
-    # A shim that comes second sees the command of the dma-buf, too.
+    # If the library comes first, it retries with a dma-buf, and the shim sees both commands.
     assert ran.of("shim") == ([["registered"]] if first else [["failed"], ["registered"]])
 
 

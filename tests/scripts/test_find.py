@@ -92,7 +92,7 @@ class Tree(System):
         return dict(re.findall(r"^(\w+)='(.*)'$", self.output, re.MULTILINE))
 
     def says(self, said: str, *words: str, **environment: str) -> None:
-        """Checks that configure fails, with this one line of ours."""
+        """Checks that configure fails and prints a single message, which contains SAID."""
         environment.setdefault("KVER", K)
         assert self.run("dash", self.top / "build/configure", *words, **environment) == 1
         ours = [line for line in self.output.splitlines() if line.startswith("nv_peer_mem: ")]

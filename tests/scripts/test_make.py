@@ -167,7 +167,8 @@ NVIDIAS = {"NVPM_NAME": "nvidia_peermem"}
 
 
 def test_the_name_of_nvidias_module(checkout: Checkout) -> None:
-    """Such a module is for images, because on this machine it would replace NVIDIA's own."""
+    """A module with the name of NVIDIA's module is for images. It is not installed on this machine,
+    because it would replace NVIDIA's module here."""
     assert checkout.build("modules", A) == 0
     assert checkout.build("modules_install", A, INSTALL_MOD_PATH="/x", **NVIDIAS) == 1
     assert "there is no nvidia_peermem.ko to install" in checkout.output

@@ -31,8 +31,8 @@
 static struct {
 	struct semaphore sem;
 	struct lockdep_map map;
-	bool ordered;			/* lockdep knows of the owner */
-	u32 turn;			/* counts owners */
+	bool ordered;			/* lockdep was told about the owner */
+	u32 turn;			/* the number of owners so far */
 	struct task_struct *owner;
 	const char *owner_what;
 } api = {

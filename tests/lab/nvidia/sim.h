@@ -191,16 +191,16 @@ extern struct sim_gpu {
 	struct miscdevice misc;
 	phys_addr_t bar;
 	u64 size;
-	void *kva;		/* the BAR in the kernel's linear mapping */
+	void *kva;		/* the BAR's address in the kernel */
 	u32 nframes;
 
 	struct mutex lock;	/* protects the following members and their objects */
-	struct sim_alloc **owner;	/* for each 64 KiB frame, or NULL */
-	struct page **ram;	/* for each frame, if memory is RAM */
-	struct list_head allocs;	/* those that own frames */
+	struct sim_alloc **owner;	/* the owner of each 64 KiB frame, or NULL */
+	struct page **ram;	/* the page of each frame, if memory is RAM */
+	struct list_head allocs;	/* the allocations that own frames */
 	u64 bar1_used;
 	struct list_head live;	/* pins and mappings, oldest first */
-	struct list_head dead;	/* quarantine, likewise */
+	struct list_head dead;	/* pins and mappings in quarantine, oldest first */
 	u32 ndead;
 	bool evicted;		/* the quarantine has forgotten something */
 } sim_gpu;
@@ -209,8 +209,8 @@ extern struct sim_gpu {
 
 enum sim_alloc_state {
 	SIM_ALLOC_LIVE,
-	SIM_ALLOC_DYING,	/* callbacks run; no new pins, CPU may look */
-	SIM_ALLOC_GONE,		/* freed; frames stay while pins persist */
+	SIM_ALLOC_DYING,	/* callbacks run; nothing more is pinned, and the CPU may read */
+	SIM_ALLOC_GONE,		/* the memory is freed; its frames stay until nothing pins them */
 };
 
 struct sim_alloc {
@@ -219,27 +219,27 @@ struct sim_alloc {
 	pid_t tgid;
 	u64 va;
 	u64 size;
-	u64 offset;		/* as given to mmap, or of the first page */
+	u64 offset;		/* the offset that mmap() got, or that of the first page */
 	u32 npages;
-	u32 *frame;		/* page -> frame in the BAR */
+	u32 *frame;		/* the frame in the BAR of each page */
 
 	enum sim_alloc_state state;
-	bool unbacked;		/* bus addresses alone: no frames, no bytes */
+	bool unbacked;		/* the memory has bus addresses, but no frames and no bytes */
 	bool coherent;		/* the frames are RAM, not part of the BAR */
-	bool no_p2p;		/* can never be pinned */
-	bool unmapped;		/* the address is not its own any more */
+	bool no_p2p;		/* the memory can never be pinned */
+	bool unmapped;		/* another allocation may have got the address */
 	bool queued;		/* another task frees it */
-	bool free_in_close;	/* whatever free_from says */
-	bool telling;		/* a callback about it runs */
-	bool orphan;		/* freed, but pinned at that time */
+	bool free_in_close;	/* close() frees the memory, whatever free_from names */
+	bool telling;		/* a callback about this memory runs */
+	bool orphan;		/* the memory was freed while it was pinned */
 	u32 vmas;
 	u32 npins;
 	u32 npersistent;	/* persistent pins, and dma-bufs, which also keep memory */
 	struct list_head pins;	/* revocable pins, in the order of arming */
-	struct list_head extents[2];	/* in BAR1: for revocable and for persistent pins */
+	struct list_head extents[2];	/* room in BAR1 for revocable and for persistent pins */
 
-	struct file *device;	/* keeps f_mapping, and this module, alive */
-	struct file *handle;	/* last fput frees, see vidmem.c */
+	struct file *device;	/* the reference keeps f_mapping and this module */
+	struct file *handle;	/* its last fput() frees the memory, see vidmem.c */
 };
 
 extern const struct file_operations sim_device_fops;
@@ -277,16 +277,16 @@ bool sim_api_is_mine(void);
 /* A page table or a mapping, with its memory, until the last block is freed. */
 struct sim_object {
 	struct kref ref;
-	struct list_head node;	/* gpu.live or gpu.dead */
-	bool mapping;		/* in a sim_mapping, not in a sim_pin */
+	struct list_head node;	/* an entry of sim_gpu.live or sim_gpu.dead */
+	bool mapping;		/* the object is part of a sim_mapping, and not of a sim_pin */
 	void *key;		/* the address, by which a client names the object */
-	struct sim_block *first;	/* contains the key; NULL if another object has it now */
-	struct sim_block *blocks;	/* all others */
+	struct sim_block *first;	/* has the key; NULL if the key is another object's now */
+	struct sim_block *blocks;	/* all other blocks */
 	union {
 		struct nvidia_p2p_page_table table;
 		struct nvidia_p2p_dma_mapping map;
-	} made;			/* as the driver has written it */
-	u32 hash;		/* of the part that a client sees */
+	} made;			/* a copy of the structure as the driver has written it */
+	u32 hash;		/* the hash of the part that a client sees */
 };
 
 void sim_object_init(struct sim_object *object, bool mapping, void *key);
@@ -305,31 +305,31 @@ void sim_quarantine_trim(u32 max);
 /* ---- pin.c: pinned pages ----------------------------------------------------- */
 
 enum sim_pin_state {
-	SIM_PIN_MAPPED,		/* its table is not complete yet */
+	SIM_PIN_MAPPED,		/* the page table is not complete yet */
 	SIM_PIN_LIVE,
-	SIM_PIN_REVOKING,	/* its callback runs */
-	SIM_PIN_PUT,		/* the client gave it back */
+	SIM_PIN_REVOKING,	/* the pin's callback runs */
+	SIM_PIN_PUT,		/* the client gave the pin back */
 	SIM_PIN_REVOKED,	/* the memory was freed */
-	SIM_PIN_LOST,		/* likewise, before there was a callback to call */
+	SIM_PIN_LOST,		/* the memory was freed before there was a callback to call */
 };
 
 struct sim_pin {
-	struct sim_object object;	/* first: a table and its pages */
+	struct sim_object object;	/* a page table; must be the first member */
 	struct list_head on_alloc;
 	struct list_head mappings;
-	struct sim_alloc *alloc;	/* while alive */
+	struct sim_alloc *alloc;	/* NULL after the end of the pin */
 	enum sim_pin_state state;
 	bool persistent;
-	bool reused;		/* the table was another pin's before */
-	bool remapped;		/* its last call has changed what is in BAR1 */
+	bool reused;		/* another pin had the page table before */
+	bool remapped;		/* the last call for this pin has changed what is in BAR1 */
 	pid_t tgid;
 	u64 va;
-	u64 began;		/* cost of the pages, since sim_begin() */
-	u32 first;		/* page in the allocation */
+	u64 began;		/* the time at which the pages' cost began, from sim_begin() */
+	u32 first;		/* the number of the first page in the allocation */
 	u32 entries;
-	void (*free_callback)(void *data);	/* the client's */
+	void (*free_callback)(void *data);	/* the client's function */
 	void *data;
-	void (*callback)(void *data);		/* NVIDIA's, which calls it */
+	void (*callback)(void *data);		/* NVIDIA's function, which calls free_callback */
 	void *callback_data;
 };
 
@@ -360,19 +360,19 @@ int sim_refuse_bar1(const char *what, u64 va, u64 length);
 /* ---- dma.c: DMA mappings ----------------------------------------------- */
 
 struct sim_mapping {
-	struct sim_object object;	/* first: a mapping and its addresses */
+	struct sim_object object;	/* a mapping; must be the first member */
 	struct list_head on_pin;
-	struct sim_pin *pin;		/* holds a reference */
+	struct sim_pin *pin;		/* a counted reference */
 	struct pci_dev *peer;
 	bool live;
-	bool ram;			/* not of the BAR */
-	const u64 *addresses;		/* where NVIDIA's code has them */
+	bool ram;			/* the memory is RAM, and not part of the BAR */
+	const u64 *addresses;		/* the list that NVIDIA's code has */
 	struct sim_run {
 		dma_addr_t start;
 		u32 pages;
-	} *runs;			/* what is mapped */
+	} *runs;			/* the mapped pieces */
 	u32 nruns;
-	u32 undone;			/* runs that were given back */
+	u32 undone;			/* the number of pieces that are unmapped again */
 };
 
 void sim_mapping_complete(struct sim_pin *pin, struct nvidia_p2p_dma_mapping *map);

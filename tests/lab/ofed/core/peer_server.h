@@ -121,12 +121,12 @@ struct peer_client {
 	struct kobject kobj;
 	const struct peer_memory_client *ops;
 	enum peer_generation generation;
-	bool revocable;			/* came with an invalidate callback */
+	bool revocable;			/* the client has got a function to invalidate */
 	bool unmaps;			/* PEER_MEM_INVALIDATE_UNMAPS */
-	bool leaving;			/* under peer_memory_mutex: unregisters */
+	bool leaving;			/* the client unregisters; under peer_memory_mutex */
 	struct list_head entry;
-	atomic_t invalidations;		/* in flight */
-	refcount_t users;		/* its regions, and its registration */
+	atomic_t invalidations;		/* the number of running invalidations */
+	refcount_t users;		/* the client's regions, and its registration */
 	struct completion unused;
 	struct peer_lock lock;
 	struct xarray umems;		/* regions by ticket */
@@ -150,41 +150,41 @@ enum peer_phase {
 	PEER_MAPPING,
 	PEER_READY,
 	PEER_FAILED,
-	PEER_ENDED,	/* G2 only: ended by an invalidation; the client may be gone */
+	PEER_ENDED,	/* only in G2: an invalidation has ended it; the client may be gone */
 };
 
 /* The server's data of a umem. */
 struct peer_umem {
-	struct kref kref;		/* the umem's, and invalidations in flight */
+	struct kref kref;		/* references of the umem and of running invalidations */
 	struct ib_umem *umem;
 	struct peer_client *client;
 	void *context;
 	u64 id;
-	bool can_invalidate;		/* the driver said so */
-	struct device *device;		/* does DMA */
-	struct device *dma_device;	/* the client is told to map for this one */
+	bool can_invalidate;		/* the device's driver can invalidate */
+	struct device *device;		/* the device that does the DMA */
+	struct device *dma_device;	/* the device for which the client must map */
 
-	struct peer_lock lock;		/* its waiters also wait for the phase */
+	struct peer_lock lock;		/* a thread that waits for it also waits for the phase */
 	enum peer_phase phase;
-	/* under the lock */
-	bool mapped;			/* not unmapped or invalidated yet */
+	/* The lock protects the members from here to table_sum. */
+	bool mapped;			/* the memory was not unmapped or invalidated yet */
 	bool setup_held;		/* the registering thread still holds the lock */
 	bool b13_stuck;			/* real servers hold the lock for ever */
 	umem_invalidate_func_t invalidate;
 	void *invalidate_priv;
-	unsigned long page_size;	/* the client's answer */
-	struct sg_table table;		/* the client's */
-	int nmap;			/* the client's number of entries, up to G3A */
+	unsigned long page_size;	/* the client's answer to get_page_size */
+	struct sg_table table;		/* the table that the client has filled */
+	int nmap;			/* the client's number of entries; only up to G3A */
 	struct sg_table table_seen;
-	bool borrowed;			/* the driver has the client's list itself */
+	bool borrowed;			/* the driver uses the client's list, and no copy */
 	u32 table_sum;
 
-	atomic_t in_flight;		/* invalidations that have found it */
-	unsigned long live;		/* bits: its counted parts, see peer_set_live() */
+	atomic_t in_flight;		/* the number of invalidations that have found this umem */
+	unsigned long live;		/* a bit for each counted part, see peer_set_live() */
 
-	/* G2 only; all but the first are under the client's lock */
-	atomic_t ending;		/* by deregistration, by invalidation */
-	bool dereg_begun;		/* the deregistering thread's own */
+	/* Only G2 has these members. The client's lock protects all except the first. */
+	atomic_t ending;		/* the number of threads that end the umem; the first goes on */
+	bool dereg_begun;		/* only the deregistering thread uses it */
 	bool invalidated_early;
 	bool forgotten;			/* the deregistration took the ticket back */
 };
