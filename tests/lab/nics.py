@@ -13,6 +13,8 @@ from layers import Layers, root_of
 
 def headers(layers: Layers) -> Path:
     """Returns the kernel's headers that describe a ConnectX."""
+    if debug := layers.those("debug"):
+        return root_of(debug) / f"usr/src/linux-rust-{layers.kver}/include/linux/mlx5"
     common = f"usr/src/linux-headers-{layers.kver.removesuffix('-amd64')}-common"
     return root_of(layers.those("kernel")) / common / "include/linux/mlx5"
 

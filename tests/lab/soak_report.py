@@ -48,6 +48,10 @@ KINDS: dict[str, Callable[[Round], bool]] = {
     ),
     "in rounds in which the driver also takes memory away": lambda one: one["seed"] // 2 % 2 == 1,
     "in guests whose processors really run at once": lambda one: one["threads"] == "multi",
+    "in guests with an emulated ConnectX and NVIDIA's driver mlx5": lambda one: (
+        one["device"] == "mlx5"
+    ),
+    "in guests with the kernel's software device, rxe": lambda one: one["device"] == "rxe",
 }
 
 MEMORY = """\
@@ -59,8 +63,8 @@ thousand registrations before its first round, which are not counted, because so
 first registrations is kept for good. A round fails if afterwards 128 KiB more are in use than the
 lowest figure so far, or if there are 32 MiB less of free pages than at first.
 
-| guest | threads | registrations | at first | lowest | highest | last | difference | free pages |
-|---|---|---|---|---|---|---|---|---|
+| guest | device | threads | tried | at first | lowest | highest | last | difference | free pages |
+|---|---|---|---|---|---|---|---|---|---|
 """
 
 CURVE = """\
@@ -106,8 +110,8 @@ def line_of_guest(guest: str, rounds: list[Round]) -> str:
     first, last = rounds[0]["in_use_at_first"], used[-1]
     figures = [total(rounds), first, min(first, *used), max(first, *used), last]
     free = f"{rounds[-1]['free'] - rounds[0]['free_at_first']:+,}"
-    cells = [guest, rounds[0]["threads"], *(f"{one:,}" for one in figures), f"{last - first:+,}"]
-    return f"| {' | '.join([*cells, free])} |"
+    cells = [guest, rounds[0]["device"], rounds[0]["threads"], *(f"{one:,}" for one in figures)]
+    return f"| {' | '.join([*cells, f'{last - first:+,}', free])} |"
 
 
 def curve(rounds: list[Round]) -> Iterator[str]:

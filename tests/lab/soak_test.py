@@ -12,6 +12,7 @@ os.environ["LAB_CACHE"] = tempfile.mkdtemp()
 
 import soaking
 from cache import CACHE, Wrong, locked
+from jobs import Job
 from soak_report import HAPPENED, report, total
 from soaking import ROUND, Record, Soak, SoakRun
 
@@ -30,7 +31,7 @@ def soak(goal: int = 4 * ROUND) -> Soak:
 
 def one_round(run: Soak, guest: str = GUEST) -> str:
     """Runs one round that ends well. Returns its seed."""
-    seed = run.next_round(guest, "multi").split()[0]
+    seed = run.next_round(guest, "rxe", "multi").split()[0]
     assert run.round_ended(guest, seed, *FIGURES) == "noted"
     return seed
 
@@ -41,26 +42,26 @@ def begin_anew() -> None:
 
 def rounds_are_not_run_twice() -> None:
     run = soak()
-    first, other = run.next_round("a", "multi"), run.next_round("b", "multi")
+    first, other = run.next_round("a", "rxe", "multi"), run.next_round("b", "mlx5", "multi")
     assert first != other
     run.round_ended("a", first.split()[0], *FIGURES)
     # The round of b was cut off: only that round is run again.
     again = soak()
-    assert total(again.over) == ROUND + 1 and again.next_round("a", "multi") == other
+    assert total(again.over) == ROUND + 1 and again.next_round("a", "rxe", "multi") == other
 
 
 def it_is_enough_at_the_goal() -> None:
     run = soak(2 * ROUND)
     one_round(run)
-    run.next_round("a", "multi")
-    assert run.next_round("b", "multi") == "enough"
+    run.next_round("a", "rxe", "multi")
+    assert run.next_round("b", "mlx5", "multi") == "enough"
     run.round_ended("a", str(run.under_way["a"]["seed"]), *FIGURES)
-    assert soak(2 * ROUND).next_round("a", "multi") == "enough"
+    assert soak(2 * ROUND).next_round("a", "rxe", "multi") == "enough"
 
 
 def what_failed_is_noted_at_once_and_for_good() -> None:
     run = soak()
-    seed = run.next_round(GUEST, "multi").split()[0]
+    seed = run.next_round(GUEST, "rxe", "multi").split()[0]
     failed: Any = SimpleNamespace(name="soak-1", failures=["a leak"], checks=1)
     guests = SoakRun(run, {GUEST: failed})
     guests.running.append(failed)
@@ -76,10 +77,26 @@ def what_failed_is_noted_at_once_and_for_good() -> None:
 
 def what_was_cut_off_has_not_failed() -> None:
     run = soak()
-    run.next_round(GUEST, "multi")
+    run.next_round(GUEST, "rxe", "multi")
     well: Any = SimpleNamespace(failures=[])
     run.note_failed(well, GUEST)
     assert not soak().over
+
+
+def a_guest_ends_and_the_other_device_is_next() -> None:
+    run = soak(100 * ROUND)
+    for _ in range(soaking.ROUNDS_OF_A_GUEST):
+        one_round(run)
+    assert run.next_round(GUEST, "rxe", "multi") == "enough"
+    assert run.next_round("other", "mlx5", "multi") != "enough"
+    jobs = [Job("soak", "soak", "guest", "debug", each, ["soak"], "") for each in ([], ["mlx5"])]
+    os.environ["LAB_JOBS"] = "2"
+    (first,) = soaking.next_guests(jobs, run).values()
+    assert soaking.device_of(first) == "mlx5" and first.options.threads == "multi"
+    # The record of an earlier run counts, too.
+    os.environ["LAB_JOBS"] = "4"
+    both = soaking.next_guests(jobs, soak()).values()
+    assert [soaking.device_of(job) for job in both] == ["mlx5", "rxe"]
 
 
 def half_a_line_is_no_round() -> None:
@@ -114,9 +131,8 @@ def what_ran_elsewhere_counts_once() -> None:
 
 def two_runs_are_refused() -> None:
     with locked(CACHE / "soak.lock"):
-        job: Any = None
         try:
-            soaking.run(job, MODULE, ROUND)
+            soaking.run([], MODULE, ROUND)
         except Wrong as wrong:
             assert "already" in str(wrong)
         else:
@@ -128,6 +144,7 @@ CASES = (
     it_is_enough_at_the_goal,
     what_failed_is_noted_at_once_and_for_good,
     what_was_cut_off_has_not_failed,
+    a_guest_ends_and_the_other_device_is_next,
     half_a_line_is_no_round,
     a_line_that_is_no_round_is_named,
     what_ran_elsewhere_counts_once,

@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from cache import CACHE, TOP, Wrong, locked, say
 from jobs import Job
-from qemu import TIMEOUT, Options
+from qemu import TIMEOUT
 from runs import Run, slots
 from soak_report import Round, report, total
 
@@ -32,6 +32,10 @@ GOAL = 1_000_000
 # The number of registrations in a round. An emulated machine needs some minutes for a round, and
 # prints nothing meanwhile. The checks after a round take as long as a thousand registrations.
 ROUND = 10_000
+
+# The number of rounds of a guest. The guests take turns with the RDMA devices, and a guest with
+# more rounds shows better whether memory in use grows.
+ROUNDS_OF_A_GUEST = 10
 
 # The first file has the rounds from other machines, and names their module. The second file is the
 # page that is made from all rounds.
@@ -126,11 +130,13 @@ class Soak:
         # Guests ask at any time, so this lock protects both lists of rounds.
         self.asked = threading.Lock()
 
-    def next_round(self, guest: str, threads: str) -> str:
-        """Answers a guest with SEED REGISTRATIONS, or `enough` if no round is left."""
+    def next_round(self, guest: str, device: str, threads: str) -> str:
+        """Answers a guest with SEED REGISTRATIONS, or `enough` if no round is left for it."""
         with self.asked:
             under_way = list(self.under_way.values())
             if total(self.over) + total(under_way) >= self.goal:
+                return "enough"
+            if sum(one["guest"] == guest for one in self.over) >= ROUNDS_OF_A_GUEST:
                 return "enough"
             good = [one for one in self.over if "failed" not in one]
             taken = {one["number"] for one in [*good, *under_way]}
@@ -139,6 +145,7 @@ class Soak:
             self.under_way[guest] = {
                 "number": number,
                 "guest": guest,
+                "device": device,
                 "threads": threads,
                 "seed": seed,
                 "registrations": ROUND,
@@ -168,9 +175,13 @@ class Soak:
         if one and job.failures:
             self.note({**one, "failed": job.failures})
 
-    def answers(self, guest: str, threads: str) -> dict[str, Callable[..., str]]:
+    def registrations(self, device: str) -> int:
+        """Returns the number of registrations that have run in guests with DEVICE."""
+        return total([one for one in self.over if one["device"] == device])
+
+    def answers(self, guest: str, device: str, threads: str) -> dict[str, Callable[..., str]]:
         return {
-            "next_round": lambda: self.next_round(guest, threads),
+            "next_round": lambda: self.next_round(guest, device, threads),
             "round_ended": lambda seed, *figures: self.round_ended(guest, seed, *figures),
         }
 
@@ -202,33 +213,40 @@ def guests() -> tuple[int, str]:
     return max(1, slots() // 2), "multi"
 
 
-def jobs_of(job: Job, soak: Soak) -> dict[str, Job]:
-    """Returns a job for each guest, by the guest's name."""
+def device_of(job: Job) -> str:
+    return "mlx5" if "mlx5" in job.layers else "rxe"
+
+
+def next_guests(jobs: list[Job], soak: Soak) -> dict[str, Job]:
+    """Returns a job for each guest that runs next, by the guest's name. The device with the fewest
+    registrations so far comes first, so that each device gets an equal part, also if runs are cut
+    off."""
     number, threads = guests()
     began = time.strftime("%m%d%H%M%S", time.gmtime())
-    names = [f"{began}-{index}" for index in range(number)]
-    options = Options(threads=threads, timeout=2 * TIMEOUT)
-    return {
-        guest: replace(
+    fewest_first = sorted(jobs, key=lambda job: soak.registrations(device_of(job)))
+    found = {}
+    for index, job in zip(range(number), itertools.cycle(fewest_first)):
+        guest, device = f"{began}-{index}", device_of(job)
+        found[guest] = replace(
             job,
             name=f"soak-{guest}",
             words="lab.rounds=asked",
-            options=options,
-            answers=soak.answers(guest, threads),
+            options=replace(job.options, threads=threads, timeout=2 * TIMEOUT),
+            answers=soak.answers(guest, device, threads),
         )
-        for guest in names
-    }
+    return found
 
 
-def run(job: Job, module: str, goal: int) -> int:
-    """Runs guests until the goal is reached. Returns the exit status."""
+def run(jobs: list[Job], module: str, goal: int) -> int:
+    """Runs guests until the goal is reached or a guest fails. Returns the exit status."""
     # Two runs at a time would run the same rounds.
     with locked(CACHE / "soak.lock", busy="a soak is running already."):
         soak = Soak(module, goal)
         before = total(soak.over)
         say("soak", f"{before:,} of {goal:,} registrations have run before, with module {module}")
-        jobs = jobs_of(job, soak) if before < goal else {}
-        status = SoakRun(soak, jobs).all()
+        status = 0
+        while not status and total(soak.over) < goal:
+            status = SoakRun(soak, next_guests(jobs, soak)).all()
         path = soak.record.path.with_suffix(".md")
         path.write_text(report(module, GOAL, soak.over), encoding="utf-8")
         say("soak", f"the report: {path}")
