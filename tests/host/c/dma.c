@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Tests devices, mappings and scatterlists. */
+/* Tests devices and mappings. */
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"
@@ -10,7 +10,7 @@ static struct pci_bus bus = { .number = 0x3b, .domain = 0x10002 };
 static struct pci_dev pci = {
 	.bus = &bus,
 	.devfn = 0xa3,
-	.dev = { .bus = &pci_bus_type, .driver = &driver, .max_segment = 0x12340000 },
+	.dev = { .bus = &pci_bus_type, .driver = &driver },
 };
 
 TEST(is_a_pci_device)
@@ -47,15 +47,6 @@ TEST(two_drivers_cannot_invalidate)
 	TRUE(nvpm_can_invalidate(&pci.dev));
 	pci.dev.driver = NULL;
 	TRUE(nvpm_can_invalidate(&pci.dev));
-}
-
-TEST(what_the_kernel_says_of_it)
-{
-	SAME(0x12340000, nvpm_max_segment(&pci.dev));
-	TRUE(!nvpm_is_registered(&pci.dev));
-	pci.dev.registered = true;
-	TRUE(nvpm_is_registered(&pci.dev));
-	SAME(PAGE_SIZE, nvpm_page_size);
 }
 
 TEST(maps_and_unmaps)
@@ -126,18 +117,3 @@ TEST(no_ranges)
 	nvpm_iova_destroy(&pci.dev, &iova, 0);
 }
 #endif
-
-TEST(a_scatterlist_of_parts)
-{
-	struct scatterlist *entry;
-	struct sg_table table;
-
-	SAME(0, nvpm_sg_alloc(&table, 5));
-	SAME(5, table.nents);
-	entry = nvpm_sg_next(nvpm_sg_next(table.sgl));
-	/* The third entry does not follow the second entry in memory, so sg_next() is needed. */
-	TRUE(entry != table.sgl + 2);
-	TRUE(nvpm_sg_next(entry) == entry + 1);
-	faults.sg_alloc = true;
-	SAME(-ENOMEM, nvpm_sg_alloc(&table, 5));
-}

@@ -1,27 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Tests the locks and queues of the module's threads. */
+/* Tests the unpin lock and the queue of threads that wait for a phase. */
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"
-
-TEST(a_table_has_one_lock)
-{
-	nvpm_lock(NVPM_LOCK_REGISTRY);
-	/*
-	 * The two tables have different locks, so this thread can take the second lock while it
-	 * holds the first one.
-	 */
-	nvpm_lock(NVPM_LOCK_PAIRS);
-	STUCK(nvpm_lock(NVPM_LOCK_REGISTRY));
-	STUCK(nvpm_lock(NVPM_LOCK_PAIRS));
-	nvpm_unlock(NVPM_LOCK_REGISTRY);
-	nvpm_lock(NVPM_LOCK_REGISTRY);
-	STUCK(nvpm_lock(NVPM_LOCK_PAIRS));
-	nvpm_unlock(NVPM_LOCK_PAIRS);
-	nvpm_unlock(NVPM_LOCK_REGISTRY);
-	/* The caller may sleep, because it holds no spin lock. */
-	nvpm_unpin_lock(true);
-}
 
 TEST(many_pin_at_once)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Tests the module's parameters, version, warnings, and its check for other modules. */
+/* Tests the module's parameters, and its check for other modules. */
 #include <stdio.h>
 
 #include "linux.h"
@@ -7,8 +7,6 @@
 #include "test.h"
 
 extern const struct kernel_param param_peerdirect_support, param_persistent_api_support;
-extern const char modinfo_rust[], nvpm_version[];
-extern const void *const exported_nvpm_version;
 
 static int set(const char *text)
 {
@@ -46,15 +44,6 @@ TEST(parameters_that_are_no_switch)
 	}
 	SAME(-EINVAL, set(NULL));
 	TRUE(strstr(last_line, "persistent_api_support=:"));
-}
-
-TEST(parameters_are_read)
-{
-	const struct kernel_param *param = &param_persistent_api_support;
-	char text[PAGE_SIZE];
-
-	SAME(2, param->ops->get(text, param));
-	SAME_TEXT("1\n", text);
 }
 
 static struct kset modules;
@@ -118,37 +107,4 @@ TEST(no_other_module_serves)
 {
 	alone_as("nv_peer_mem");
 	alone_as("nvidia_peermem");
-}
-
-TEST(references)
-{
-	TRUE(nvpm_try_module_get());
-	SAME(1, this_module.references);
-	nvpm_module_put();
-	SAME(0, this_module.references);
-	faults.module_going = true;
-	TRUE(!nvpm_try_module_get());
-	SAME(0, this_module.references);
-}
-
-TEST(ten_warnings_in_five_seconds)
-{
-	int i;
-
-	for (i = 0; i < 10; i++)
-		TRUE(nvpm_ratelimit());
-	TRUE(!nvpm_ratelimit());
-	jiffies += 4 * HZ;
-	TRUE(!nvpm_ratelimit());
-	jiffies += HZ + 1;
-	for (i = 0; i < 10; i++)
-		TRUE(nvpm_ratelimit());
-	TRUE(!nvpm_ratelimit());
-}
-
-TEST(says_what_it_is)
-{
-	SAME_TEXT("1.2.3", nvpm_version);
-	SAME_TEXT("prebuilt", modinfo_rust);
-	TRUE(exported_nvpm_version == &nvpm_version);
 }

@@ -322,45 +322,9 @@ void kobject_put(struct kobject *object)
 
 struct module this_module, callback_module;
 
-bool try_module_get(struct module *module)
-{
-	if (faults.module_going)
-		return false;
-	module->references++;
-	return true;
-}
-
-void module_put(struct module *module)
-{
-	TRUE(module->references > 0);
-	module->references--;
-}
-
 void __module_get(struct module *module)
 {
 	module->references++;
-}
-
-int param_get_uint(char *to, const struct kernel_param *param)
-{
-	return scnprintf(to, PAGE_SIZE, "%u\n", *(unsigned int *)param->arg);
-}
-
-int ___ratelimit(struct ratelimit_state *state, const char *name)
-{
-	SAME_TEXT("nv_peer_mem", name);
-	if (!state->interval)
-		return 1;
-	if (!state->begin)
-		state->begin = jiffies;
-	if (jiffies > state->begin + state->interval) {
-		state->begin = jiffies;
-		state->printed = 0;
-	}
-	if (state->printed >= state->burst)
-		return 0;
-	state->printed++;
-	return 1;
 }
 
 /* ---- tasks ---- */
@@ -423,16 +387,6 @@ int pci_domain_nr(const struct pci_bus *bus)
 const char *pci_name(const struct pci_dev *pci)
 {
 	return pci->dev.name;
-}
-
-u32 dma_get_max_seg_size(const struct device *dev)
-{
-	return dev->max_segment;
-}
-
-bool device_is_registered(const struct device *dev)
-{
-	return dev->registered;
 }
 
 struct pci_dev *pci_get_device(unsigned int vendor, unsigned int device, struct pci_dev *from)
@@ -548,31 +502,6 @@ void dma_iova_destroy(struct device *dev, struct dma_iova_state *state, size_t m
 	mapping.dev = NULL;
 }
 #endif
-
-/* A scatterlist of two arrays. In memory, the second array does not follow the first one. */
-static struct scatterlist parts[2][4];
-
-int sg_alloc_table(struct sg_table *table, unsigned int entries, int flags)
-{
-	might_sleep();
-	SAME(GFP_KERNEL, flags);
-	if (faults.sg_alloc)
-		return -ENOMEM;
-	TRUE(entries && entries <= 6);
-	parts[1][2].chain = parts[0];
-	*table = (struct sg_table){ parts[1], entries, entries };
-	return 0;
-}
-
-struct scatterlist *sg_next(struct scatterlist *entry)
-{
-	return entry[1].chain ?: entry + 1;
-}
-
-void sg_free_table(struct sg_table *table)
-{
-	*table = (struct sg_table){ 0 };
-}
 
 /* ---- pages ---- */
 
