@@ -216,43 +216,22 @@ impl Driver {
         table.c.version = u32::MAX;
     }
 
-    /// Does the first half of pinning, which finds the allocation.
+    /// Does the first half of pinning. Returns the allocation that the calling process may pin at
+    /// this range, or the driver's error.
     fn look_up(&self, address: u64, len: u64) -> Result<usize, i32> {
         // The real driver allocates memory for each page before it looks for the allocation.
         self.longest.set(self.longest.get().max(len));
-        self.find(task().process, address, len)
-    }
-
-    /// Returns the allocation that a process may pin at this range, or the driver's error.
-    pub(crate) fn find(&self, process: i32, address: u64, len: u64) -> Result<usize, i32> {
+        let process = Some(task().process);
         let allocations = self.allocations.borrow();
-        let mut found = (0..allocations.len()).filter(|&at| {
-            let one = &allocations[at];
+        let found = allocations.iter().position(|one| {
             let end = one.address + one.pages * GPU_PAGE;
-            one.process == Some(process)
-                && !one.freed
-                && one.address <= address
-                && address + len <= end
+            one.process == process && !one.freed && one.address <= address && address + len <= end
         });
-        let at = found.next().ok_or(EINVAL)?;
-        // If two objects have memory at the address, the driver does not choose one.
-        if found.next().is_some() {
-            return Err(EIO);
-        }
+        let at = found.ok_or(EINVAL)?;
         match world().faults.refusal.get() {
             0 => Ok(at),
             errno => Err(errno),
         }
-    }
-
-    /// Returns the GPU of an allocation.
-    pub(crate) fn gpu(&self, allocation: usize) -> u8 {
-        self.allocations.borrow()[allocation].gpu
-    }
-
-    /// Tells whether an allocation has been freed.
-    pub(crate) fn is_freed(&self, allocation: usize) -> bool {
-        self.allocations.borrow()[allocation].freed
     }
 
     /// Pins memory until it is freed or unpinned.
@@ -490,25 +469,16 @@ impl Driver {
         }
         let mut addresses = Vec::new();
         for page in &pinned.pages {
-            if let Some(offset) = world().faults.bus_offset.get() {
-                let address = page.physical_address + offset;
-                let dma = &world().linux.dma;
-                if !dma.map_at(device, address, page.physical_address, GPU_PAGE) {
-                    unmap_all(device, &addresses);
-                    return EIO;
+            let (physical, dma) = (page.physical_address, &world().linux.dma);
+            let address = match faults.bus_offset.get() {
+                Some(offset) => {
+                    let address = physical + offset;
+                    dma.map_at(device, address, physical, GPU_PAGE)
+                        .then_some(address)
                 }
-                addresses.push(address);
-                continue;
-            }
-            let address = world()
-                .linux
-                .dma
-                .map(device, page.physical_address, GPU_PAGE);
-            let Some(address) = address else {
-                unmap_all(device, &addresses);
-                return EIO;
+                None => dma.map(device, physical, GPU_PAGE),
             };
-            addresses.push(address);
+            addresses.push(address.expect("no scenario lets the driver's own mapping fail"));
         }
         let (page, page_size) = match faults.small_mapped_pages.get() {
             true => (4 << 10, NVIDIA_P2P_PAGE_SIZE_4KB),
@@ -650,13 +620,6 @@ impl Driver {
     /// Tells whether any memory is pinned.
     pub(crate) fn is_pinned(&self) -> bool {
         !self.pins.borrow().is_empty()
-    }
-
-    /// Returns the number of persistent pins that the driver can still end.
-    pub(crate) fn pinned_until_put(&self) -> usize {
-        let pins = self.pins.borrow();
-        let kept = |pin: &&Pin| pin.callback.is_none() && !pin.lost.get();
-        pins.iter().filter(kept).count()
     }
 
     /// Tells whether any memory was ever pinned.

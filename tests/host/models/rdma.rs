@@ -84,7 +84,9 @@ pub(crate) struct Registration {
 
 #[derive(Default)]
 struct State {
+    /// Only in G3: the device can reach the memory.
     mapped: bool,
+    /// Only in G2: the registration is complete.
     active: bool,
     /// Only in G2: an invalidation came before the registration was complete.
     invalidated: bool,
@@ -565,10 +567,8 @@ impl Rdma {
             new.release();
             return Err(errno);
         }
-        state.mapped = true;
         if request.device_fails {
             note("the device fails");
-            state.mapped = false;
             let state = self.lock_for_unmapping(state);
             new.unmap();
             drop(state);
@@ -576,7 +576,7 @@ impl Rdma {
             new.release();
             return Err(EINVAL);
         }
-        state.active = true;
+        state.mapped = true;
         new.switch_on();
         Ok(())
     }
@@ -584,7 +584,6 @@ impl Rdma {
     fn deregister_locked(&self, old: &Registration) {
         old.switch_off();
         let mut state = old.state.lock().unwrap();
-        state.active = false;
         let mapped = std::mem::take(&mut state.mapped);
         let state = self.lock_for_unmapping(state);
         if mapped {
@@ -625,7 +624,7 @@ impl Rdma {
             );
         };
         still_there();
-        if state.mapped && state.active {
+        if state.mapped {
             registration.switch_off();
         }
         still_there();
