@@ -3,6 +3,9 @@
 //! The parts of the kernel that the module uses. These are memory, the module's reference count,
 //! the unpin lock, the queue of threads that wait for a change of a phase, and the DMA layer with
 //! scatterlists.
+//!
+//! The guests run the kernel itself. In the models, loom must decide which thread takes a lock and
+//! when a thread is woken, so the locks and the queue are made of loom's types.
 
 use std::{
     cell::{Cell, RefCell},

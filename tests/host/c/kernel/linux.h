@@ -4,6 +4,9 @@
  * replaces each kernel header that the files include. A call that the real kernel forbids, or that
  * would wait for ever, makes the test fail (stuck()).
  *
+ * The guests run the same C files in the kernel itself. There, a function of the kernel does not
+ * fail when a test needs the failure, all features are those of one kernel, and a run takes minutes.
+ *
  * answers.h selects the features of the kernel. Features that old kernels lack are inside #ifdef.
  */
 #ifndef LINUX_H
