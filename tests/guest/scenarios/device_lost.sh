@@ -49,7 +49,10 @@ for support in 1 0; do
 		text="persistent_api_support=$support, $way"
 		hold gpuverbs transfer --from 0 --to 8M --length 300001 --seed 3 --hold
 		equal "$text: registered" 2 "$(core_count live_mapped)"
+		check "$text: the pair is listed" grep -qF "$device" /proc/driver/nv_peer_mem/pairs
 		lose "$way"
+		[ "$way" != removed ] ||
+			equal "$text: no pair of a device that is gone" '' "$(grep -F "$device" /proc/driver/nv_peer_mem/pairs)"
 		# A process that ends frees its memory, and the driver calls back.
 		kill -9 "$held"
 		ended_well || true
