@@ -38,6 +38,7 @@ static struct buffer {
 	CUdeviceptr start;
 	size_t size;	/* 0: this place is free */
 	CUcontext context;
+	unsigned long long id;
 } buffers[256];
 
 #define END		(buffers + sizeof(buffers) / sizeof(*buffers))
@@ -46,11 +47,16 @@ static int gpu = -1, memory;
 static pid_t owner;
 static unsigned int pci[4];
 static struct CUctx_st primary;
-static __thread CUcontext current;
+/* The contexts of the thread. The last is current. */
 static __thread struct {
-	CUcontext contexts[8];	/* beneath the current one, the last on top */
+	CUcontext contexts[8];
 	unsigned int n;
 } stack;
+
+static CUcontext current(void)
+{
+	return stack.n ? stack.contexts[stack.n - 1] : NULL;
+}
 
 /* ---- the device -------------------------------------------------------------- */
 
@@ -83,9 +89,9 @@ static CUresult known(CUdevice device)
 /* Returns an error unless this thread has a context, because most calls need one. */
 static CUresult ready(void)
 {
-	if (known(0) || (current && current->users))
+	if (known(0) || (current() && current()->users))
 		return known(0);
-	return current ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+	return current() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuGetErrorName(CUresult error, const char **name)
@@ -219,6 +225,7 @@ static struct buffer *find(CUdeviceptr address)
 /* Allocates memory at the first address at which the gap between mappings is large enough. */
 CUresult cuMemAlloc(CUdeviceptr *address, size_t size)
 {
+	static unsigned long long last_id;
 	struct buffer *buffer = buffers;
 	CUdeviceptr at = FIRST;
 
@@ -236,7 +243,7 @@ CUresult cuMemAlloc(CUdeviceptr *address, size_t size)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		at += BLOCK;
 	}
-	*buffer = (struct buffer){ at, size, current };
+	*buffer = (struct buffer){ at, size, current(), ++last_id };
 	*address = at;
 	return CUDA_SUCCESS;
 }
@@ -334,7 +341,7 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
 		*(bool *)value = false;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-		*(unsigned long long *)value = buffer - buffers + 1;
+		*(unsigned long long *)value = buffer->id;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		*(CUdeviceptr *)value = buffer->start;
@@ -426,27 +433,36 @@ static void leave(CUcontext context)
 			release(buffer);
 }
 
+/* Makes a context current, above those that the thread has. */
+static CUresult push(CUcontext context)
+{
+	if (!context || stack.n == sizeof(stack.contexts) / sizeof(*stack.contexts))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context->users)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	stack.contexts[stack.n++] = context;
+	return CUDA_SUCCESS;
+}
+
+/* Replaces the current context, or takes it away if the new one is NULL. */
 CUresult cuCtxSetCurrent(CUcontext context)
 {
-	current = context;
-	return known(0);
+	if (known(0))
+		return known(0);
+	if (stack.n)
+		stack.n--;
+	return context ? push(context) : CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetCurrent(CUcontext *context)
 {
-	*context = current;
+	*context = current();
 	return known(0);
 }
 
 CUresult cuCtxPushCurrent(CUcontext context)
 {
-	if (known(0))
-		return known(0);
-	if (!context || stack.n == sizeof(stack.contexts) / sizeof(*stack.contexts))
-		return CUDA_ERROR_INVALID_VALUE;
-	stack.contexts[stack.n++] = current;
-	current = context;
-	return CUDA_SUCCESS;
+	return known(0) ? known(0) : push(context);
 }
 
 CUresult cuCtxPopCurrent(CUcontext *context)
@@ -455,8 +471,7 @@ CUresult cuCtxPopCurrent(CUcontext *context)
 		return known(0);
 	if (!stack.n)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	*context = current;
-	current = stack.contexts[--stack.n];
+	*context = stack.contexts[--stack.n];
 	return CUDA_SUCCESS;
 }
 
@@ -468,7 +483,7 @@ CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
 	if (!*context)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	(*context)->users = 1;
-	return cuCtxSetCurrent(*context);
+	return push(*context);
 }
 
 /*
@@ -478,8 +493,8 @@ CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
 CUresult cuCtxDestroy(CUcontext context)
 {
 	leave(context);
-	if (current == context)
-		current = NULL;
+	if (current() == context)
+		stack.n--;
 	return known(0);
 }
 
@@ -517,7 +532,7 @@ CUresult cuCtxGetFlags(unsigned int *flags)
 
 CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 {
-	*id = (unsigned long long)(context ? context : current);
+	*id = (unsigned long long)(context ? context : current());
 	return ready();
 }
 
