@@ -456,7 +456,7 @@ class Layers:
         """Adds the programs below the kernel's layers, because the topmost list of dpkg must also
         have the kernel's packages."""
         above, self.stack = self.stack.removesuffix(self.base), self.base
-        names = ("cuda.c", "nvml.c", "include")
+        names = ("cuda.c", "events.h", "gpu.h", "gpu_simulated.c", "nvml.c", "include")
         sources = [LAB / f"cuda/{name}" for name in names]
         self.add("cuda", "CUDA of the lab", *sources, LAB / "nvidia/lab_gpu.h")
         self.add("examples", "the examples", TOP / "examples")

@@ -5,12 +5,13 @@
 # of libcuda.
 set -euo pipefail
 lib=/usr/lib/x86_64-linux-gnu
-# library NAME SOURCE: makes the library NAME of SOURCE.
+cd /in
+# library NAME SOURCE...: makes the library NAME of these sources.
 library() {
 	gcc-14 -std=gnu17 -O2 -Wall -Wextra -Wno-unused-parameter -Werror -shared -fPIC -Wl,-soname,"$1" -Wl,-z,defs \
-		-I/in -I/in/include -o "$lib/$1" "/in/$2"
+		-I. -Iinclude -o "$lib/$1" "${@:2}"
 }
-library libcuda.so.1 cuda.c
+library libcuda.so.1 cuda.c gpu_simulated.c
 library libnvidia-ml.so.1 nvml.c
 ln -s libcuda.so.1 "$lib/libcuda.so"
-install -D -m 644 -t /usr/local/cuda/include /in/include/cuda.h
+install -D -m 644 -t /usr/local/cuda/include include/cuda.h

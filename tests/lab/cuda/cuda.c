@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A libcuda.so.1 for the simulated GPU. README.md lists the rules of CUDA that the library follows.
- * A program that needs other functions of CUDA cannot be linked, or does not find them.
+ * The lab's libcuda.so.1. README.md lists the rules of CUDA that the library follows, and gpu.h has
+ * the GPUs below it. A program that needs other functions of CUDA cannot be linked, or does not find
+ * them.
  *
- * The library has no locks, so only one thread of a process may use it at a time.
+ * The library has no locks. Several threads may use the same memory, but only one thread of a process
+ * at a time may make or free memory and contexts.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "cuda.h"
-#include "lab_gpu.h"
+#include "events.h"
+#include "gpu.h"
 
 #define BLOCK		(2ULL << 20)
 #define BLOCKS(size)	(((size) + BLOCK - 1) / BLOCK * BLOCK)
@@ -31,22 +32,33 @@
 #define FIRST		0x302000000ULL
 
 struct CUctx_st {
+	unsigned long long id;
+	int gpu;
 	int users;	/* 0 when it was destroyed, or is the primary one and unused */
+};
+
+struct CUmemPoolHandle_st {
+	int gpu;
 };
 
 static struct buffer {
 	CUdeviceptr start;
 	size_t size;	/* 0: this place is free */
-	CUcontext context;
+	CUmemorytype type;
+	int gpu;
+	CUcontext context;	/* NULL: memory of a pool */
 	unsigned long long id;
+	unsigned int sync_memops;
 } buffers[256];
 
 #define END		(buffers + sizeof(buffers) / sizeof(*buffers))
 
-static int gpu = -1, memory;
+static int gpus, memory, allocated;
 static pid_t owner;
-static unsigned int pci[4];
-static struct CUctx_st primary;
+static unsigned int pci[GPUS][4];
+static struct CUctx_st primary[GPUS];
+static struct CUmemPoolHandle_st pools[GPUS];
+
 /* The contexts of the thread. The last is current. */
 static __thread struct {
 	CUcontext contexts[8];
@@ -60,38 +72,63 @@ static CUcontext current(void)
 
 /* ---- the device -------------------------------------------------------------- */
 
+/* Begins each function. Records the call, and returns the error that a test wants. */
+static CUresult called(const char *function)
+{
+	event("%s\n", function);
+	return told(function);
+}
+
 CUresult cuInit(unsigned int flags)
 {
-	glob_t found;
+	CUresult error = called(__func__);
+	int gpu;
 
-	if (flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (gpu >= 0)
+	if (error || flags)
+		return error ?: CUDA_ERROR_INVALID_VALUE;
+	if (gpus)
 		return owner == getpid() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
-	if (glob("/sys/bus/pci/drivers/nvidia/*:*:*.*", 0, NULL, &found))
-		return CUDA_ERROR_NO_DEVICE;
-	if (sscanf(strrchr(found.gl_pathv[0], '/'), "/%x:%x:%x.%x", pci, pci + 1, pci + 2, pci + 3) == 4)
-		gpu = open("/dev/nvidia-lab", O_RDWR | O_CLOEXEC);
 	memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-	globfree(&found);
+	if (memory >= 0)
+		gpus = gpu_find(pci);
+	for (gpu = 0; gpu < gpus; gpu++) {
+		primary[gpu] = (struct CUctx_st){ .id = gpu + 1, .gpu = gpu };
+		pools[gpu].gpu = gpu;
+	}
 	owner = getpid();
-	return gpu >= 0 && memory >= 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+	return gpus ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
-/* Tells whether a device exists. A child of fork() has no devices. */
-static CUresult known(CUdevice device)
+/* Begins a function that needs CUDA to be initialized. A child of fork() has no CUDA. */
+static CUresult begin(const char *function)
 {
-	if (gpu < 0 || owner != getpid())
+	CUresult error = called(function);
+
+	if (!error && (!gpus || owner != getpid()))
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+	return error;
 }
 
-/* Returns an error unless this thread has a context, because most calls need one. */
-static CUresult ready(void)
+/* Begins a function that needs a device. */
+static CUresult known(const char *function, CUdevice device)
 {
-	if (known(0) || (current() && current()->users))
-		return known(0);
-	return current() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+	CUresult error = begin(function);
+
+	if (!error && (device < gpu_first || device >= gpu_first + gpus))
+		return CUDA_ERROR_INVALID_DEVICE;
+	return error;
+}
+
+/* Begins a function for which the thread needs a context. Most functions need one. */
+static CUresult ready(const char *function)
+{
+	CUresult error = begin(function);
+
+	if (error)
+		return error;
+	if (!current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return current()->users ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult cuGetErrorName(CUresult error, const char **name)
@@ -99,13 +136,17 @@ CUresult cuGetErrorName(CUresult error, const char **name)
 #define NAME(error)	{ error, #error }
 	static const struct { CUresult error; const char *name; } names[] = {
 		NAME(CUDA_SUCCESS), NAME(CUDA_ERROR_INVALID_VALUE), NAME(CUDA_ERROR_OUT_OF_MEMORY),
-		NAME(CUDA_ERROR_NOT_INITIALIZED), NAME(CUDA_ERROR_NO_DEVICE), NAME(CUDA_ERROR_INVALID_DEVICE),
+		NAME(CUDA_ERROR_NOT_INITIALIZED), NAME(CUDA_ERROR_DEINITIALIZED),
+		NAME(CUDA_ERROR_NO_DEVICE), NAME(CUDA_ERROR_INVALID_DEVICE),
 		NAME(CUDA_ERROR_INVALID_CONTEXT), NAME(CUDA_ERROR_OPERATING_SYSTEM),
 		NAME(CUDA_ERROR_ILLEGAL_ADDRESS), NAME(CUDA_ERROR_CONTEXT_IS_DESTROYED),
-		NAME(CUDA_ERROR_NOT_FOUND), NAME(CUDA_ERROR_NOT_SUPPORTED),
+		NAME(CUDA_ERROR_NOT_FOUND), NAME(CUDA_ERROR_NOT_SUPPORTED), NAME(CUDA_ERROR_UNKNOWN),
 	};
+	CUresult refusal = called(__func__);
 	size_t i;
 
+	if (refusal)
+		return refusal;
 	*name = NULL;
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (names[i].error == error)
@@ -115,39 +156,45 @@ CUresult cuGetErrorName(CUresult error, const char **name)
 
 CUresult cuDeviceGetCount(int *number)
 {
-	*number = 1;
-	return known(0);
+	*number = gpus;
+	return begin(__func__);
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
-	*device = ordinal;
-	return known(ordinal);
+	*device = gpu_first + ordinal;
+	return known(__func__, *device);
 }
 
 CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 {
 	snprintf(name, size, "Simulated GPU of the lab");
-	return known(device);
+	return known(__func__, device);
 }
 
 CUresult cuDeviceGetPCIBusId(char *id, int size, CUdevice device)
 {
-	snprintf(id, size, "%04X:%02X:%02X.%X", pci[0], pci[1], pci[2], pci[3]);
-	return known(device);
+	CUresult error = known(__func__, device);
+	unsigned int *at = pci[error ? 0 : device - gpu_first];
+
+	snprintf(id, size, "%04X:%02X:%02X.%X", at[0], at[1], at[2], at[3]);
+	return error;
 }
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
+	CUresult error = known(__func__, device);
+	unsigned int *at = pci[error ? 0 : device - gpu_first];
+
 	switch (attribute) {
 	case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
-		*value = pci[0];
+		*value = at[0];
 		break;
 	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-		*value = pci[1];
+		*value = at[1];
 		break;
 	case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
-		*value = pci[2];
+		*value = at[2];
 		break;
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
 		*value = 9;
@@ -166,19 +213,20 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 		fprintf(stderr, "libcuda of the lab: no attribute %d of a device\n", attribute);
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
-	return known(device);
+	return error;
 }
 
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
 	memcpy(uuid->bytes, "simulated GPU 00", sizeof(uuid->bytes));
-	return known(device);
+	uuid->bytes[15] += device - gpu_first;
+	return known(__func__, device);
 }
 
 CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
 {
 	*bytes = 1ULL << 30;
-	return known(device);
+	return known(__func__, device);
 }
 
 CUresult cuDriverGetVersion(int *version)
@@ -222,30 +270,76 @@ static struct buffer *find(CUdeviceptr address)
 	return NULL;
 }
 
-/* Allocates memory at the first address at which the gap between mappings is large enough. */
-CUresult cuMemAlloc(CUdeviceptr *address, size_t size)
+/*
+ * Makes a buffer at the first address at which the gap between mappings is large enough, and stores
+ * its address.
+ */
+static CUresult allocate(CUdeviceptr *address, struct buffer wanted)
 {
+	const int own = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
 	static unsigned long long last_id;
+	size_t size = BLOCKS(wanted.size);
 	struct buffer *buffer = buffers;
 	CUdeviceptr at = FIRST;
+	void *mapped;
 
-	if (ready())
-		return ready();
 	if (!size || !address)
 		return CUDA_ERROR_INVALID_VALUE;
 	while (buffer < END && buffer->size)
 		buffer++;
 	if (buffer == END)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	while (mmap((void *)at, BLOCKS(size), PROT_NONE, MAP_SHARED | MAP_FIXED_NOREPLACE, gpu,
-		    LAB_GPU_ANYWHERE) == MAP_FAILED) {
-		if (errno != EEXIST)
+	for (;; at += BLOCK) {
+		if (wanted.type == CU_MEMORYTYPE_HOST)
+			mapped = mmap((void *)at, size, PROT_READ | PROT_WRITE, own, -1, 0);
+		else
+			mapped = gpu_map((void *)at, size);
+		if (mapped == (void *)at)
+			break;
+		if (mapped != MAP_FAILED || errno != EEXIST)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		at += BLOCK;
 	}
-	*buffer = (struct buffer){ at, size, current(), ++last_id };
+	wanted.start = at;
+	wanted.id = ++last_id;
+	*buffer = wanted;
+	allocated++;
 	*address = at;
 	return CUDA_SUCCESS;
+}
+
+/* Makes a buffer of the current context. */
+static CUresult allocate_here(CUdeviceptr *address, size_t size, CUmemorytype type)
+{
+	struct buffer wanted = { .size = size, .type = type, .gpu = current()->gpu, .context = current() };
+
+	return allocate(address, wanted);
+}
+
+CUresult cuMemAlloc(CUdeviceptr *address, size_t size)
+{
+	return ready(__func__) ?: allocate_here(address, size, CU_MEMORYTYPE_DEVICE);
+}
+
+CUresult cuMemAllocHost(void **address, size_t size)
+{
+	return ready(__func__) ?: allocate_here((CUdeviceptr *)address, size, CU_MEMORYTYPE_HOST);
+}
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
+{
+	CUresult error = known(__func__, device);
+
+	if (!error)
+		*pool = &pools[device - gpu_first];
+	return error;
+}
+
+/* Allocates memory of a pool, which may be that of another GPU than the current one. */
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool, void *stream)
+{
+	struct buffer wanted = { .size = size, .type = CU_MEMORYTYPE_DEVICE, .gpu = pool->gpu };
+
+	return ready(__func__) ?: allocate(address, wanted);
 }
 
 static CUresult release(struct buffer *buffer)
@@ -256,14 +350,25 @@ static CUresult release(struct buffer *buffer)
 	return munmap((void *)buffer->start, size) ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 }
 
-/* Frees a buffer. The thread needs no context, because the buffer's own context is used. */
-CUresult cuMemFree(CUdeviceptr address)
+static CUresult free_buffer(CUdeviceptr address, CUmemorytype type)
 {
 	struct buffer *buffer = find(address);
 
-	if (known(0))
-		return known(0);
-	return buffer && buffer->start == address ? release(buffer) : CUDA_ERROR_INVALID_VALUE;
+	if (!buffer || buffer->start != address || buffer->type != type)
+		return CUDA_ERROR_INVALID_VALUE;
+	allocated--;
+	return release(buffer);
+}
+
+/* Frees a buffer. The thread needs no context, because the buffer's own context is used. */
+CUresult cuMemFree(CUdeviceptr address)
+{
+	return begin(__func__) ?: free_buffer(address, CU_MEMORYTYPE_DEVICE);
+}
+
+CUresult cuMemFreeHost(void *address)
+{
+	return begin(__func__) ?: free_buffer((CUdeviceptr)address, CU_MEMORYTYPE_HOST);
 }
 
 /* Tells whether @size bytes at @address are all in one buffer, or all outside every buffer. */
@@ -274,14 +379,15 @@ static int fits(CUdeviceptr address, size_t size)
 	return !buffer || size <= buffer->start + buffer->size - address;
 }
 
-/* Copies each byte through the driver. */
+/* Copies each byte by the kernel, because the CPU cannot access memory of a GPU. */
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
+	CUresult error = ready(__func__);
 	char part[1 << 16];
 	ssize_t n;
 
-	if (ready())
-		return ready();
+	if (error)
+		return error;
 	if (!fits(to, size) || !fits(from, size))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (; size; to += n, from += n, size -= n) {
@@ -310,19 +416,27 @@ CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t size)
 /* Accepts SYNC_MEMOPS, which changes nothing because all copies are synchronous. */
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address)
 {
-	if (known(0))
-		return known(0);
-	if (!value || !find(address))
+	CUresult error = begin(__func__);
+	struct buffer *buffer = find(address);
+
+	if (error)
+		return error;
+	if (!value || !buffer)
 		return CUDA_ERROR_INVALID_VALUE;
-	return attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+	if (attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	buffer->sync_memops = *(const unsigned int *)value;
+	event("sync_memops %#llx %u\n", address, buffer->sync_memops);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address)
 {
+	CUresult error = begin(__func__);
 	struct buffer *buffer = find(address);
 
-	if (known(0))
-		return known(0);
+	if (error)
+		return error;
 	if (!value || !buffer)
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (attribute) {
@@ -330,9 +444,14 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
 		*(CUcontext *)value = buffer->context;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-		*(unsigned int *)value = CU_MEMORYTYPE_DEVICE;
+		*(unsigned int *)value = buffer->type;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+		*(unsigned int *)value = buffer->sync_memops;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		*(int *)value = buffer->gpu;
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		*(int *)value = 0;
@@ -350,7 +469,7 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
 		*(size_t *)value = buffer->size;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-		*(void **)value = NULL;
+		*(CUmemoryPool *)value = buffer->context ? NULL : &pools[buffer->gpu];
 		return CUDA_SUCCESS;
 	default:
 		fprintf(stderr, "libcuda of the lab: no attribute %d of a pointer\n", attribute);
@@ -362,7 +481,7 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
 CUresult cuPointerGetAttributes(unsigned int number, CUpointer_attribute *attributes, void **values,
 				CUdeviceptr address)
 {
-	CUresult error = known(0);
+	CUresult error = begin(__func__);
 	unsigned int i;
 
 	for (i = 0; i < number && !error; i++) {
@@ -376,10 +495,11 @@ CUresult cuPointerGetAttributes(unsigned int number, CUpointer_attribute *attrib
 
 CUresult cuMemGetAddressRange(CUdeviceptr *start, size_t *size, CUdeviceptr address)
 {
+	CUresult error = ready(__func__);
 	struct buffer *buffer = find(address);
 
-	if (ready())
-		return ready();
+	if (error)
+		return error;
 	if (!buffer)
 		return CUDA_ERROR_NOT_FOUND;
 	if (start)
@@ -400,22 +520,36 @@ CUresult cuMemRetainAllocationHandle(unsigned long long *handle, void *address)
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Exports whole pages of the CPU, within the memory of one buffer. */
+/* Tells whether a range is in the blocks of one buffer of a GPU. */
+static bool is_exportable(CUdeviceptr address, size_t size)
+{
+	struct buffer *buffer = find(address);
+
+	return buffer && buffer->type == CU_MEMORYTYPE_DEVICE &&
+	       size <= buffer->start + BLOCKS(buffer->size) - address;
+}
+
+/* Exports whole pages of the CPU. */
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, size_t size,
 				       CUmemRangeHandleType type, unsigned long long flags)
 {
-	struct lab_gpu_range range = { address, size };
+	CUresult error = ready(__func__);
 	int fd;
 
-	if (ready())
-		return ready();
+	if (error)
+		return error;
 	if (!handle || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!size || (address | size) & (getpagesize() - 1) || !is_exportable(address, size))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	fd = ioctl(gpu, LAB_GPU_EXPORT, &range);
+	fd = gpu_export(address, size);
+	/* CUDA does not promise an error number. */
+	errno = 0;
 	if (fd < 0)
-		return errno == EINVAL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OPERATING_SYSTEM;
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	event("export %#llx %zu\n", address, size);
 	*(int *)handle = fd;
 	return CUDA_SUCCESS;
 }
@@ -433,6 +567,15 @@ static void leave(CUcontext context)
 			release(buffer);
 }
 
+/*
+ * Tells a test how many buffers and contexts the program has not given back. A buffer that went with
+ * its context counts.
+ */
+int lab_left(void)
+{
+	return allocated + primary[0].users + primary[1].users + stack.n;
+}
+
 /* Makes a context current, above those that the thread has. */
 static CUresult push(CUcontext context)
 {
@@ -440,6 +583,7 @@ static CUresult push(CUcontext context)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context->users)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	event("pushed %llu\n", context->id);
 	stack.contexts[stack.n++] = context;
 	return CUDA_SUCCESS;
 }
@@ -447,8 +591,10 @@ static CUresult push(CUcontext context)
 /* Replaces the current context, or takes it away if the new one is NULL. */
 CUresult cuCtxSetCurrent(CUcontext context)
 {
-	if (known(0))
-		return known(0);
+	CUresult error = begin(__func__);
+
+	if (error)
+		return error;
 	if (stack.n)
 		stack.n--;
 	return context ? push(context) : CUDA_SUCCESS;
@@ -457,18 +603,20 @@ CUresult cuCtxSetCurrent(CUcontext context)
 CUresult cuCtxGetCurrent(CUcontext *context)
 {
 	*context = current();
-	return known(0);
+	return begin(__func__);
 }
 
 CUresult cuCtxPushCurrent(CUcontext context)
 {
-	return known(0) ? known(0) : push(context);
+	return begin(__func__) ?: push(context);
 }
 
 CUresult cuCtxPopCurrent(CUcontext *context)
 {
-	if (known(0))
-		return known(0);
+	CUresult error = begin(__func__);
+
+	if (error)
+		return error;
 	if (!stack.n)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	*context = stack.contexts[--stack.n];
@@ -477,12 +625,15 @@ CUresult cuCtxPopCurrent(CUcontext *context)
 
 CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
 {
-	if (known(device))
-		return known(device);
-	*context = calloc(1, sizeof(**context));
+	static unsigned long long last_id = GPUS;
+	CUresult error = known(__func__, device);
+
+	if (error)
+		return error;
+	*context = malloc(sizeof(**context));
 	if (!*context)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	(*context)->users = 1;
+	**context = (struct CUctx_st){ ++last_id, device - gpu_first, 1 };
 	return push(*context);
 }
 
@@ -492,48 +643,70 @@ CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
  */
 CUresult cuCtxDestroy(CUcontext context)
 {
+	CUresult error = begin(__func__);
+
+	if (error)
+		return error;
 	leave(context);
 	if (current() == context)
 		stack.n--;
-	return known(0);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-	*context = &primary;
-	primary.users += !known(device);
-	return known(device);
+	CUresult error = known(__func__, device);
+
+	if (error)
+		return error;
+	*context = &primary[device - gpu_first];
+	(*context)->users++;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
-	leave(&primary);
-	return known(device);
+	CUresult error = known(__func__, device);
+
+	if (error)
+		return error;
+	if (!primary[device - gpu_first].users)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	leave(&primary[device - gpu_first]);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
 {
+	CUresult error = known(__func__, device);
+
 	*flags = 0;
-	*active = primary.users > 0;
-	return known(device);
+	*active = !error && primary[device - gpu_first].users;
+	return error;
 }
 
 CUresult cuCtxGetDevice(CUdevice *device)
 {
-	*device = 0;
-	return ready();
+	CUresult error = ready(__func__);
+
+	if (!error)
+		*device = gpu_first + current()->gpu;
+	return error;
 }
 
 CUresult cuCtxGetFlags(unsigned int *flags)
 {
 	*flags = 0;
-	return ready();
+	return ready(__func__);
 }
 
 CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 {
-	*id = (unsigned long long)(context ? context : current());
-	return ready();
+	CUresult error = ready(__func__);
+
+	if (!error)
+		*id = (context ? context : current())->id;
+	return error;
 }
 
 /* ---- streams and events: all work is done at once ------------------------------- */
@@ -541,18 +714,18 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 CUresult cuStreamCreate(void **stream, unsigned int flags)
 {
 	*stream = malloc(1);
-	return ready();
+	return ready(__func__);
 }
 
 CUresult cuStreamDestroy(void *stream)
 {
 	free(stream);
-	return ready();
+	return ready(__func__);
 }
 
 CUresult cuStreamSynchronize(void *stream)
 {
-	return ready();
+	return ready(__func__);
 }
 
 CUresult cuEventCreate(void **event, unsigned int flags)
@@ -567,12 +740,12 @@ CUresult cuEventDestroy(void *event)
 
 CUresult cuEventRecord(void *event, void *stream)
 {
-	return ready();
+	return ready(__func__);
 }
 
 CUresult cuEventQuery(void *event)
 {
-	return ready();
+	return ready(__func__);
 }
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, void *stream)
@@ -580,19 +753,9 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, void *stre
 	return cuMemcpy(to, from, size);
 }
 
-/* ---- functions that perftest links with, but does not call here ----------------- */
+/* ---- a function that perftest links with, but does not call here ---------------- */
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
-{
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult cuMemAllocHost(void **address, size_t size)
-{
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult cuMemFreeHost(void *address)
 {
 	return CUDA_ERROR_NOT_SUPPORTED;
 }

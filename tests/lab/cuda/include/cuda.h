@@ -14,12 +14,14 @@
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
 typedef enum cudaError_enum {
 	CUDA_SUCCESS = 0,
 	CUDA_ERROR_INVALID_VALUE = 1,
 	CUDA_ERROR_OUT_OF_MEMORY = 2,
 	CUDA_ERROR_NOT_INITIALIZED = 3,
+	CUDA_ERROR_DEINITIALIZED = 4,
 	CUDA_ERROR_NO_DEVICE = 100,
 	CUDA_ERROR_INVALID_DEVICE = 101,
 	CUDA_ERROR_INVALID_CONTEXT = 201,
@@ -28,6 +30,7 @@ typedef enum cudaError_enum {
 	CUDA_ERROR_ILLEGAL_ADDRESS = 700,
 	CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
 	CUDA_ERROR_NOT_SUPPORTED = 801,
+	CUDA_ERROR_UNKNOWN = 999,
 } CUresult;
 
 typedef enum CUctx_flags_enum {
@@ -62,6 +65,7 @@ typedef enum CUpointer_attribute_enum {
 } CUpointer_attribute;
 
 typedef enum CUmemorytype_enum {
+	CU_MEMORYTYPE_HOST = 0x01,
 	CU_MEMORYTYPE_DEVICE = 0x02,
 } CUmemorytype;
 
@@ -113,6 +117,8 @@ CUresult cuMemAlloc(CUdeviceptr *address, size_t size);
 CUresult cuMemFree(CUdeviceptr address);
 CUresult cuMemAllocHost(void **address, size_t size);
 CUresult cuMemFreeHost(void *address);
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device);
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool, void *stream);
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address);
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address);
 
