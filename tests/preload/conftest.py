@@ -12,6 +12,8 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 CRATE = HERE.parents[1] / "preload"
+# The lab's libcuda.
+CUDA = HERE.parent / "lab/cuda"
 BUILT = os.environ.get("PRELOAD_LIBRARY")
 EMULATOR = os.environ.get("PRELOAD_EMULATOR", "").split()
 # The name of a copy of libibverbs in a Python wheel, in the form that auditwheel uses.
@@ -34,7 +36,8 @@ class Ran:
     def __init__(self, done, events):
         self.printed = done.stdout.splitlines()
         self.said = (done.stderr or "").splitlines()
-        self.events = events.splitlines()
+        # The calls with which the client allocates memory do not count.
+        self.events = events.rpartition("allocated\n")[2].splitlines()
         self.calls = [event.split()[0] for event in self.events]
 
     def of(self, name):
@@ -44,6 +47,16 @@ class Ran:
     @property
     def cuda(self):
         return [call for call in self.calls if call.startswith("cu")]
+
+    @property
+    def kept(self):
+        """Returns how many contexts were pushed and not popped, and how many primary contexts were
+        retained and not released."""
+        count = self.calls.count
+        return (
+            count("cuCtxPushCurrent_v2") - count("cuCtxPopCurrent_v2"),
+            count("cuDevicePrimaryCtxRetain") - count("cuDevicePrimaryCtxRelease_v2"),
+        )
 
 
 class Bed:
@@ -62,7 +75,8 @@ class Bed:
         self.verbs("bundle", name=BUNDLED)
         self.verbs("unversioned", script="")
         self.cuda("cuda")
-        self.cuda("old_cuda", "-DOLD")
+        # The libcuda of a driver before 515 cannot export memory.
+        self.cuda("old_cuda", "-DcuMemGetHandleForAddressRange=nothing")
         self.compile("client", where / "client")
         self.compile("client", where / "linked", "-DLINKED", where / "new/libibverbs.so.1")
         self.compile("client", where / "own_list", "-DOWN_LIST", "-Wl,--export-dynamic")
@@ -80,13 +94,15 @@ class Bed:
         return self.where / "target/release/libnvpm_preload.so"
 
     def compile(self, name, to, *flags):
-        source = HERE / f"doubles/{name}.c"
+        source = HERE / "doubles" / f"{name}.c"
         command(
             os.environ.get("CC", "cc"),
             "-Wall",
             "-Werror",
             "-O1",
             "-pthread",
+            f"-I{CUDA}",
+            f"-I{CUDA}/include",
             "-o",
             to,
             source,
@@ -104,7 +120,7 @@ class Bed:
 
     def cuda(self, kind, *flags):
         (self.where / kind).mkdir()
-        self.double("cuda", self.where / kind / "libcuda.so.1", *flags)
+        self.double(CUDA / "cuda", self.where / kind / "libcuda.so.1", CUDA / "gpu_host.c", *flags)
 
     def run(
         self,
@@ -119,7 +135,7 @@ class Bed:
         seen = self.where / "events"
         seen.write_text("")
         paths = f"{self.where / verbs}:{self.where / cuda}"
-        environment = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": paths}
+        environment = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": paths, "GPUS": "2"}
         environment["LD_PRELOAD"] = str(self.library)
         environment.update({name: str(value) for name, value in variables.items()})
         # The kernel comes after all other preloaded libraries.

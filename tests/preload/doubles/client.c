@@ -5,7 +5,7 @@
  * -DLINKED, the word "verbs" opens libibverbs. With -DOWN_LIST, the program has a dl_iterate_phdr()
  * that shows no object.
  *
- *	cuda, verbs		opens that library with RTLD_LOCAL, as NCCL does; initializes CUDA
+ *	cuda, verbs		opens that library with RTLD_LOCAL, as NCCL does; allocates memory of CUDA
  *	libcuda			opens libcuda, and does not initialize CUDA
  *	open FILE		opens another libibverbs in the same way, and uses it from then on
  *	deeply, globally	opens libibverbs with RTLD_DEEPBIND, or with RTLD_GLOBAL
@@ -15,7 +15,7 @@
  *	plugin FILE		opens a library that is no libibverbs
  *	close			closes the libibverbs that was opened last
  *	close_cuda		closes libcuda
- *	context			gives the thread a CUDA context
+ *	context			gives the thread the context of the memory
  *	thread, fork		the words that follow are for a new thread, or for a child
  *	cancelled		the next registration in a thread with a cancellation pending; prints
  *				how the thread ends
@@ -59,6 +59,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "cuda.h"
 #include "doubles.h"
 #include "uverbs.h"
 
@@ -84,6 +85,34 @@ static void *function(void *library, const char *name, const char *version)
 		exit(2);
 	}
 	return it;
+}
+
+#define WORD(name)	#name
+#define STRING(name)	WORD(name)
+/* A function of libcuda. */
+#define LIBCUDA(name)	((__typeof__(&name))function(cuda, STRING(name), NULL))
+
+/* The context of GPU_MEMORY. */
+static CUcontext context_of_memory;
+
+/* Allocates the memory of doubles.h. The thread has no context afterwards. */
+static void allocate(void)
+{
+	CUdeviceptr memory;
+	CUmemoryPool pool;
+	CUdevice device;
+	void *pinned;
+
+	LIBCUDA(cuInit)(0);
+	LIBCUDA(cuDeviceGet)(&device, 0);
+	LIBCUDA(cuCtxCreate)(&context_of_memory, 0, device);
+	LIBCUDA(cuMemAlloc)(&memory, GPU_SIZE);
+	LIBCUDA(cuDeviceGet)(&device, 1);
+	LIBCUDA(cuDeviceGetDefaultMemPool)(&pool, device);
+	LIBCUDA(cuMemAllocFromPoolAsync)(&memory, GPU_SIZE, pool, NULL);
+	LIBCUDA(cuMemAllocHost)(&pinned, GPU_SIZE);
+	LIBCUDA(cuCtxPopCurrent)(&context_of_memory);
+	event("allocated\n");
 }
 
 #ifdef LINKED
@@ -424,11 +453,8 @@ static void *words(void *arguments)
 
 	for (char **word = arguments; *word; word++) {
 		if (!strcmp(*word, "cuda")) {
-			int (*init)(unsigned int flags);
-
 			cuda = open_library("libcuda.so.1");
-			init = function(cuda, "cuInit", NULL);
-			init(0);
+			allocate();
 		} else if (!strcmp(*word, "libcuda")) {
 			cuda = open_library("libcuda.so.1");
 		} else if (!strcmp(*word, "verbs")) {
@@ -457,10 +483,7 @@ static void *words(void *arguments)
 		} else if (!strcmp(*word, "stderr")) {
 			other_stderr(*++word);
 		} else if (!strcmp(*word, "context")) {
-			int (*push)(void *context);
-
-			push = function(cuda, "cuCtxPushCurrent_v2", NULL);
-			push((void *)0xcc);
+			LIBCUDA(cuCtxPushCurrent)(context_of_memory);
 		} else if (!strcmp(*word, "thread")) {
 			pthread_t thread;
 

@@ -68,6 +68,12 @@ static void answer_region(struct ib_uverbs_ioctl_hdr *hdr, unsigned int lkey, un
 	find(hdr, handle)->data = 77;
 }
 
+/* Returns whether an address is in the memory that begins at @base. */
+static bool is_in(uint64_t base, uint64_t address)
+{
+	return address - base < GPU_SIZE;
+}
+
 /* Returns whether an address is that of GPU memory, for doubles or for NVIDIA's libcuda. */
 static bool is_gpu(uint64_t start)
 {
@@ -75,7 +81,7 @@ static bool is_gpu(uint64_t start)
 	unsigned int type = 0;
 
 	if (!told("REAL_CUDA"))
-		return in_gpu(start, GPU_MEMORY, 0) || in_gpu(start, GPU_POOL, 0);
+		return is_in(GPU_MEMORY, start) || is_in(GPU_POOL, start);
 	ask = dlsym(dlopen("libcuda.so.1", RTLD_LAZY), "cuPointerGetAttribute");
 	return !ask(&type, MEMORY_TYPE, start) && type == MEMORY_OF_GPU;
 }
@@ -87,7 +93,7 @@ static bool pointer_is_refused(const char *what, const struct memory *it)
 	event("%s %#lx %zu %#lx %#x\n", what, it->start, it->length, it->iova, it->access);
 	if (told("REAL_ERRNO"))
 		errno = told("REAL_ERRNO");
-	else if (it->start == NO_MEMORY || in_gpu(it->start, PINNED_HOST, 0) || (gpu && !served))
+	else if (it->start == NO_MEMORY || is_in(PINNED_HOST, it->start) || (gpu && !served))
 		errno = EFAULT;
 	return errno;
 }
