@@ -24,7 +24,7 @@ from typing import NamedTuple
 TOP = Path(__file__).resolve().parents[1]
 # The files that the tests of nvpm need.
 NVPM = ["nvpm", "init.d", "completions", "docs", "src", "build", "tests/nvpm"]
-NVPM += ["nvpm.sh", ".gitattributes"]
+NVPM += ["nvpm.sh", ".gitattributes", "tests/lab/cuda"]
 # The files that the tests of the scripts need.
 SCRIPTS = ["init.d", "build", "debian", "rpm", "src", "nvpm.sh", "Makefile", "dkms.conf"]
 SCRIPTS += ["nv_peer_mem.conf", "tests/scripts"]

@@ -835,6 +835,24 @@ MUTANTS = [
         "name",
     ),
     (
+        f"{SELFTEST}[everything is good: a line for each pair, and nobody asks status]",
+        "selftest/cuda.py",
+        "byref(c_uint(1)), attribute",
+        "byref(c_uint(0)), attribute",
+    ),
+    (
+        f"{SELFTEST}[each way: by pointer, and as dma-buf]",
+        "selftest/cuda.py",
+        "start, length = c_uint64(self.address), c_size_t(self.whole)",
+        "start, length = c_uint64(self.address), c_size_t(self.size)",
+    ),
+    (
+        f"{SELFTEST}[several of both, by LID and by GID]",
+        "selftest/cuda.py",
+        "byref(context), self.device)",
+        "byref(context), c_int(self.index))",
+    ),
+    (
         "test_selftest.py::test_address_of_a_port",
         "selftest/port.py",
         "not_ipv4, link_local)",

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Runs the machines of each table. For the table selftest, doubles replace libcuda and
-libibverbs."""
+"""Runs the machines of each table. For the table selftest, the lab's libcuda and a double replace
+libcuda and libibverbs."""
 
+import os
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,9 +57,21 @@ def test_commands(lines: Lines, tmp_path: Path, record_property: Record) -> None
     played(Player(tmp_path), lines, record_property)
 
 
+@pytest.fixture(scope="session")
+def libcuda(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Builds the lab's libcuda, which needs no GPU in this form."""
+    sources, library = TOP / "tests/lab/cuda", tmp_path_factory.mktemp("cuda") / "libcuda.so.1"
+    files = [sources / "cuda.c", sources / "gpu_host.c"]
+    compiler = (os.environ.get("CC") or shutil.which("gcc-14") or "cc").split()
+    compiler += ["-shared", "-fPIC", f"-I{sources}/include"]
+    subprocess.run([*compiler, "-o", library, *files], check=True)
+    return str(library)
+
+
 @each("selftest")
-def test_selftest(lines: Lines, tmp_path: Path, record_property: Record) -> None:
-    played(Player(tmp_path, PYTHONPATH=str(HERE / "doubles")), lines, record_property)
+def test_selftest(libcuda: str, lines: Lines, tmp_path: Path, record_property: Record) -> None:
+    player = Player(tmp_path, PYTHONPATH=str(HERE / "doubles"), LIBCUDA=libcuda)
+    played(player, lines, record_property)
 
 
 def test_in_the_sources(tmp_path: Path) -> None:

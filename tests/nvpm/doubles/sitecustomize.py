@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Replaces libcuda.so.1 and libibverbs.so.1 in tests of nvpm selftest. Python imports this file
-when it starts, and ctypes then loads these doubles instead of the libraries. "GPU memory" is host
-memory, and an RDMA write copies at once. If a program breaks a rule, or does not free everything,
-the doubles print a message and end the program. Variables in the environment:
+"""Replaces libibverbs.so.1 in tests of nvpm selftest. Python imports this file when it starts, and
+ctypes then loads this double instead of the library, and the lab's libcuda (tests/lab/cuda). An
+RDMA write copies at once. If a program breaks a rule, or does not free everything, the double
+prints a message and ends the program. Variables in the environment:
 
-    GPUS=N          number of GPUs (1)
+    LIBCUDA=FILE    the lab's libcuda, which reads GPUS=N and, named like a function, an error
     HCAS="A B"      RDMA devices (mlx5_0); roce... are reached by GID, others by LID
     SERVICE=DIR     directory of nvpm
+    MISSING=NAME    the library that is missing
     DOUBLE=WORD     the failure to cause; see the uses of TOLD
 """
 
@@ -19,6 +20,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 sys.path.insert(0, os.environ["SERVICE"])
@@ -31,37 +33,27 @@ sys.path.pop(0)
 C = Any
 
 TOLD = os.environ.get("DOUBLE", "")
-GPUS = int(os.environ.get("GPUS", "1"))
 HCAS = os.environ.get("HCAS", "mlx5_0").split()
 LID, MTU, LONGEST = 7, 4, 1 << (20 if TOLD == "short" else 30)
 IPV4 = bytes(10) + b"\xff\xff" + bytes([10, 0, 0, 1])
-ERRORS = {
-    801: b"CUDA_ERROR_NOT_SUPPORTED",
-    2: b"CUDA_ERROR_OUT_OF_MEMORY",
-    100: b"CUDA_ERROR_NO_DEVICE",
-    999: b"CUDA_ERROR_UNKNOWN",
-}
+# CU_POINTER_ATTRIBUTE_...
+SYNC_MEMOPS, BUFFER_ID, DEVICE_ORDINAL = 6, 7, 9
+cuda = ctypes.CDLL(os.environ["LIBCUDA"])
 
 objects: Counter[str] = Counter()
-# `buffers` has all buffers in GPU memory, and `freed` has those that were freed. `pending` has the
-# statuses of completions. `regions` has the start and the end of each region, by the region's key.
-buffers: list[C] = []
-freed: list[C] = []
+# `pending` has the statuses of completions. `regions` has the start, the end and the ID of the GPU
+# memory of each region, by the region's key. `by_dma_buf` has the keys of regions that were made
+# from dma-bufs.
 pending: list[str] = []
-regions: dict[int, tuple[int, int]] = {}
+regions: dict[int, tuple[int, int, int]] = {}
 qps: list["Qp"] = []
-# `exported` has the address of each dma-buf's memory, by the dma-buf's descriptor. `by_dma_buf` has
-# the keys of regions that were made from dma-bufs.
-exported: dict[int, int] = {}
 by_dma_buf: set[int] = set()
-# With DOUBLE=slow, one pair is a hundred times slower in one of the two ways. This set has the keys
-# of the pair's regions. The clock shows the time that the messages would have taken.
+# With DOUBLE=slow, the last device is a hundred times slower by dma-buf with the second GPU. This
+# set has the keys of these regions. The clock shows the time that the messages would have taken.
 slow_keys: set[int] = set()
 clock = [0.0]
 if TOLD == "slow":
     time.monotonic = lambda: clock[0]
-# The number of the GPU whose context is current, plus 1.
-current = [0]
 
 
 def rule(kept: object, text: str) -> None:
@@ -73,7 +65,9 @@ def rule(kept: object, text: str) -> None:
 @atexit.register
 def left() -> None:
     rule(not +objects, f"objects are left at the end: {+objects}")
-    rule(not [fd for fd in exported if os.path.exists(f"/proc/self/fd/{fd}")], "open dma-bufs")
+    files = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+    rule(not [name for name in files if "dma-buf" in name], "open dma-bufs")
+    rule(not cuda.lab_left(), "GPU memory or contexts are left at the end")
 
 
 def made(what: str, value: C = None) -> C:
@@ -94,97 +88,41 @@ def gives_back(what: str) -> Callable[[object, object], None]:
     return lambda _self, _object: gone(what)
 
 
-def gpu_memory_at(address: C) -> C:
-    """Returns the buffer that contains the address, or None. Freed buffers are also found, so that
-    later accesses are noticed."""
-    return next((one for one in buffers if 0 <= address - ctypes.addressof(one) < len(one)), None)
+def attribute(number: int, address: int) -> int:
+    """Returns what CUDA says about memory, or 0 if the memory is not CUDA's."""
+    value = ctypes.c_uint64(0)
+    cuda.cuPointerGetAttribute(ctypes.byref(value), number, ctypes.c_uint64(address))
+    return value.value
 
 
-class Cuda:
-    cuDevicePrimaryCtxRelease_v2 = gives_back("context")
+def buffer_at(address: int) -> int:
+    """Returns the ID of the GPU memory at the address, or 0."""
+    return attribute(BUFFER_ID, address)
 
-    def cuCtxSetCurrent(self, context: C) -> None:
-        objects["current context"] = bool(context)
-        current[0] = getattr(context, "value", context) or 0
 
-    def cuInit(self, _flags: C) -> int:
-        return 999 if TOLD == "cuInit" else 100 * (not GPUS)
+def copy(to: int, source: int, length: int) -> None:
+    """Copies bytes as a device does, which also reaches memory of a GPU."""
+    cuda.cuMemcpy(ctypes.c_uint64(to), ctypes.c_uint64(source), ctypes.c_size_t(length))
 
-    def cuGetErrorName(self, number: C, name: C) -> None:
-        name.value = ERRORS[number]
 
-    def cuDeviceGetCount(self, count: C) -> None:
-        count.value = GPUS
-
-    def cuDeviceGet(self, device: C, index: C) -> None:
-        device.value = index
-
-    def cuDeviceGetPCIBusId(self, name: C, _size: C, device: C) -> None:
-        name.value = b"0000:1A:00.0" if device else b"0000:03:00.0"
-
-    def cuDevicePrimaryCtxRetain(self, context: C, device: C) -> None:
-        context.value = made("context", device + 1)
-
-    def cuMemAlloc_v2(self, address: C, size: C) -> int:
-        if TOLD == "full":
-            return 2
-        buffers.append(made("GPU memory", ctypes.create_string_buffer(size)))
-        address.value = ctypes.addressof(buffers[-1])
-        return 0
-
-    def cuMemFree_v2(self, address: C) -> None:
-        found = gpu_memory_at(address)
-        rule(
-            found and found not in freed and address == ctypes.addressof(found),
-            "cuMemFree of memory that is not allocated",
-        )
-        freed.append(found)
-        gone("GPU memory")
-
-    def cuPointerSetAttribute(self, value: C, attribute: C, address: C) -> None:
-        rule(
-            attribute == 6 and value.value == 1 and gpu_memory_at(address),
-            "only sync_memops is set",
-        )
-
-    def cuMemGetHandleForAddressRange(
-        self, descriptor: C, address: C, size: C, kind: C, flags: C
-    ) -> int:
-        found = gpu_memory_at(address)
-        rule(
-            found and found not in freed and (kind, flags) == (1, 0), "only GPU memory is exported"
-        )
-        rule(address == ctypes.addressof(found) and size <= len(found), "exports begin at a block")
-        if TOLD == "no_export":
-            return 801
-        descriptor.value = os.memfd_create("dma-buf")
-        exported[descriptor.value] = address
-        return 0
-
-    def cuMemcpyHtoD_v2(self, to: C, data: C, size: C) -> None:
-        self.copy(to, to, data, size)
-
-    def cuMemcpyDtoH_v2(self, data: C, address: C, size: C) -> None:
-        self.copy(address, data, address, size)
-
-    @staticmethod
-    def copy(device: C, to: C, source: C, size: C) -> None:
-        found = gpu_memory_at(device)
-        rule(
-            found and found not in freed and device + size <= ctypes.addressof(found) + len(found),
-            "only allocated GPU memory is copied",
-        )
-        ctypes.memmove(to, source, size)
+def new_region(address: int, length: int) -> int:
+    """Returns the key of a region."""
+    buffer = buffer_at(address)
+    synchronous = attribute(SYNC_MEMOPS, address)
+    rule(not buffer or synchronous == 1, "copies of registered GPU memory are synchronous")
+    key = 0x70 + len(regions)
+    regions[key] = address, address + length, buffer
+    return key
 
 
 def reach(key: C, address: C, length: C) -> int | None:
     """Returns the address if the device reaches the memory at this address, or None. The device
     reaches freed memory only if the memory stays pinned."""
     rule(key in regions, "each key belongs to a region")
-    start, end = regions[key]
+    start, end, buffer = regions[key]
     rule(start <= address and address + length <= end, "accesses stay inside a region")
     stays = TOLD == "pinned" or key in by_dma_buf
-    return None if gpu_memory_at(start) in freed and not stays else address
+    return None if buffer_at(start) != buffer and not stays else address
 
 
 def poll_cq(_cq: C, count: C, completion: C) -> int:
@@ -220,11 +158,14 @@ def post_send(_qp: C, request: C, _bad: C) -> int:
         pending[:] = ["RETRY_EXC_ERR" if TOLD == "silent" else "REM_ACCESS_ERR"]
         return 0
     to, source = (local, remote) if wr.opcode == abi.IBV_WR_RDMA_READ else (remote, local)
-    where = "to_gpu" if gpu_memory_at(to) else "from_gpu"
+    where = "to_gpu" if buffer_at(to) else "from_gpu"
     if f"nothing_{where}" != TOLD:
-        ctypes.memmove(to, source, element.length)
+        copy(to, source, element.length)
     if f"wrong_{where}" == TOLD:
-        ctypes.c_uint8.from_address(to + 12345).value ^= 1
+        byte = ctypes.c_uint8()
+        copy(ctypes.addressof(byte), to + 12345, 1)
+        byte.value ^= 1
+        copy(to + 12345, ctypes.addressof(byte), 1)
     return 0
 
 
@@ -310,12 +251,11 @@ class Verbs:
     def ibv_reg_mr(self, _pd: C, address: C, length: C, access: C) -> C:
         rule(access == 7, "a region has all access rights")
         word, number = (
-            ("no_module", errno.EFAULT) if gpu_memory_at(address) else ("memlock", errno.ENOMEM)
+            ("no_module", errno.EFAULT) if buffer_at(address) else ("memlock", errno.ENOMEM)
         )
         if word == TOLD:
             return failed(number)
-        key = 0x70 + len(regions)
-        regions[key] = address, address + length
+        key = new_region(address, length)
         return made(
             "region", ctypes.pointer(abi.ibv_mr(addr=address, length=length, lkey=key, rkey=key))
         )
@@ -337,13 +277,14 @@ class Verbs:
         if TOLD == "no_odp":
             return failed(errno.EOPNOTSUPP)
         rule(
-            exported.get(descriptor) == iova and (offset, access) == (0, 7), "a region of an export"
+            os.readlink(f"/proc/self/fd/{descriptor}") == f"/memfd:dma-buf of {iova:#x} (deleted)"
+            and (offset, access) == (0, 7)
+            and length <= os.fstat(descriptor).st_size,
+            "a region of an export",
         )
-        os.fstat(descriptor)
-        key = 0x70 + len(regions)
-        regions[key] = iova, iova + length
+        key = new_region(iova, length)
         by_dma_buf.add(key)
-        if TOLD == "slow" and pd.context == len(HCAS) and current[0] == GPUS:
+        if TOLD == "slow" and pd.context == len(HCAS) and attribute(DEVICE_ORDINAL, iova) == 1:
             slow_keys.add(key)
         # libibverbs also returns the offset in the dma-buf as `addr`.
         mr = abi.ibv_mr(addr=offset, length=length, lkey=key, rkey=key)
@@ -439,14 +380,14 @@ class Function:
         return getattr(argument, "value", argument)
 
 
-class Library:
-    def __init__(self, name: C, **options: C) -> None:
-        if os.environ.get("MISSING") == name:
-            raise OSError(f"{name}: cannot open shared object file")
-        double = Cuda() if name == "libcuda.so.1" else Verbs()
-        for word in dir(double):
-            if word.startswith(("cu", "ibv_")):
-                setattr(self, word, Function(getattr(double, word)))
+def loaded(name: str, **_options: C) -> C:
+    """Returns the library with this name."""
+    if os.environ.get("MISSING") == name:
+        raise OSError(f"{name}: cannot open shared object file")
+    if name == "libcuda.so.1":
+        return cuda
+    names = [name for name in dir(Verbs) if name.startswith("ibv_")]
+    return SimpleNamespace(**{name: Function(getattr(Verbs(), name)) for name in names})
 
 
-ctypes.CDLL = Library  # type: ignore[assignment, misc]
+ctypes.CDLL = loaded  # type: ignore[assignment, misc]
