@@ -211,14 +211,14 @@ pub(crate) struct Segment {
 #[derive(Clone)]
 pub(crate) struct Segments<'a> {
     extents: slice::Iter<'a, Extent>,
-    /// The rest of the current extent.
+    /// The part of the current extent that is in the window and not in a segment yet.
     rest: Extent,
     /// The next piece begins this number of bytes before its segment. These bytes are outside the
     /// window.
     before: u64,
     /// The number of bytes before the window that are still to be skipped.
     skip: u64,
-    /// The number of bytes of the window that are not in a segment yet.
+    /// The number of bytes of the window that are after the current extent.
     left: u64,
     longest: u32,
 }

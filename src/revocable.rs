@@ -292,8 +292,8 @@ enum Release {
     /// by calling `release`, as older cores do. The mapping is dropped with the record, and the
     /// driver takes the pages back after the callback.
     ByCallback,
-    /// The core has not called `dma_unmap`, as a correct core does before `release`. The mapping
-    /// must be undone first, because the memory must not be unpinned while it is mapped.
+    /// A correct core calls `dma_unmap` before `release`, but this core has not. The mapping must be
+    /// undone first, because the memory must not be unpinned while it is mapped.
     Mapped,
     /// This thread ends the registration. The fields are the registration's last phase, its range
     /// and its process.

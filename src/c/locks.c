@@ -8,6 +8,7 @@
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
+#include "compat.h"
 #include "nvpm.h"
 
 static DEFINE_SPINLOCK(nvpm_registry_lock);
@@ -16,6 +17,7 @@ static DEFINE_SPINLOCK(nvpm_pairs_lock);
 /* This is not an array, because kernels with UBSAN would check the index at each call. */
 static spinlock_t *nvpm_spinlock(enum nvpm_lock_name name)
 {
+	static_assert(NVPM_LOCKS == 2);
 	return name == NVPM_LOCK_PAIRS ? &nvpm_pairs_lock : &nvpm_registry_lock;
 }
 

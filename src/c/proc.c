@@ -7,9 +7,8 @@
  * with 8 GPUs and 16 devices already has more pairs than fit.
  *
  * The lists cover all users, and a line of `regions` shows addresses of a process's memory. Only a
- * user who may inspect all processes may therefore read them. The mode of the files admits root
- * only, but also admits root of a container. The check of the capability refuses root of a
- * container.
+ * user who may inspect all processes may therefore read the lists. The mode of the files admits
+ * root, also in a container. The check of the capability refuses root of a container.
  *
  * Removing a file waits until no reader is inside the module's functions. A program may still have
  * the file open after that, but its calls fail without calling the module, so no function of this
