@@ -4,6 +4,25 @@
 #include "nvpm.h"
 #include "test.h"
 
+TEST(a_table_has_one_lock)
+{
+	nvpm_lock(NVPM_LOCK_REGISTRY);
+	/*
+	 * The two tables have different locks, so this thread can take the second lock while it
+	 * holds the first one.
+	 */
+	nvpm_lock(NVPM_LOCK_PAIRS);
+	STUCK(nvpm_lock(NVPM_LOCK_REGISTRY));
+	STUCK(nvpm_lock(NVPM_LOCK_PAIRS));
+	nvpm_unlock(NVPM_LOCK_REGISTRY);
+	nvpm_lock(NVPM_LOCK_REGISTRY);
+	STUCK(nvpm_lock(NVPM_LOCK_PAIRS));
+	nvpm_unlock(NVPM_LOCK_PAIRS);
+	nvpm_unlock(NVPM_LOCK_REGISTRY);
+	/* The caller may sleep, because it holds no spin lock. */
+	nvpm_unpin_lock(true);
+}
+
 TEST(many_pin_at_once)
 {
 	nvpm_unpin_lock(false);

@@ -118,6 +118,21 @@ fn deregistration_by_a_core_that_does_not_unmap() {
     explored("G3b", UpTo(3), interleavings);
 }
 
+/// The core breaks its contract in the same way, and the memory is freed only after the
+/// registration. The pin must have ended before.
+#[test]
+fn deregistration_before_by_a_core_that_does_not_unmap() {
+    let scenario = || {
+        let (module, registration) = registered(Module::revocable());
+        world().rdma.release_mapped(&registration);
+        assert!(!world().driver.is_pinned(), "nothing is armed");
+        free(A);
+        module.unload();
+    };
+    let interleavings = count(Any, Kind::G3b, scenario);
+    explored("G3b", Any, interleavings);
+}
+
 /// The core breaks its contract, because it unmaps a registration twice. The memory may be freed
 /// before, between and after the two calls.
 #[test]
