@@ -69,6 +69,8 @@ class Job:
     answers: dict[str, Callable[..., str]] = field(default_factory=dict)
     # The only test that a check shall run, or an empty string for all tests.
     tests: str = ""
+    # The command that repeats the job, if the usual command would run another job.
+    again: str = ""
 
     # The current activity, whether the layers are complete, and the results so far.
     doing: str = field(default="its layers", init=False)
@@ -113,6 +115,8 @@ class Job:
 
     def command_for(self, name: str) -> str:
         """Returns the command that repeats the run NAME, without the guest's name after a comma."""
+        if self.again:
+            return self.again
         if self.kind == "compile":
             return f"job {self.name}"
         command = f"{COMMANDS_OF.get(self.kind, self.kind)} {name.split(',')[0]}"

@@ -131,7 +131,8 @@ def failures(rounds: list[Round]) -> Iterator[str]:
     yield "## Rounds that have failed"
     yield ""
     for one in rounds:
-        yield f"* seed {one['seed']}, {one['threads']}, {one['ended']}: {'; '.join(one['failed'])}"
+        place = f"{one['device']}, {one['threads']}, {one['ended']}"
+        yield f"* seed {one['seed']}, {place}: {'; '.join(one['failed'])}"
         if why := one.get("why"):
             yield f"  Why: {why}"
     yield ""

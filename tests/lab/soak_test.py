@@ -9,6 +9,7 @@ from typing import Any
 
 # The cache is imported after the variable is set.
 os.environ["LAB_CACHE"] = tempfile.mkdtemp()
+os.environ.pop("LAB_THREADS", None)
 
 import soaking
 from cache import CACHE, Wrong, locked
@@ -69,7 +70,9 @@ def what_failed_is_noted_at_once_and_for_good() -> None:
     again = soak()
     assert one_round(again) == seed
     text = report(MODULE, 1, again.over)
-    assert f"seed {seed}, multi" in text and "a leak" in text and "rounds have failed: 1" in text
+    assert (
+        f"seed {seed}, rxe, multi" in text and "a leak" in text and "rounds have failed: 1" in text
+    )
     again.record.path.write_text(json.dumps({**again.over[0], "why": "a mistake"}) + "\n", "utf-8")
     assert "Why: a mistake" in report(MODULE, 1, [*again.over[1:], *soak().over])
     assert total(again.over) == ROUND + 1
@@ -83,20 +86,54 @@ def what_was_cut_off_has_not_failed() -> None:
     assert not soak().over
 
 
+def guests_of(kind: type[Job]) -> list[Job]:
+    """Returns the two lines of jobs.md."""
+    devices: dict[str, list[str]] = {"soak": [], "soak-mlx5": ["mlx5"]}
+    return [kind(name, "soak", "guest", "debug", devices[name], ["soak"], "") for name in devices]
+
+
 def a_guest_ends_and_the_other_device_is_next() -> None:
     run = soak(100 * ROUND)
     for _ in range(soaking.ROUNDS_OF_A_GUEST):
         one_round(run)
     assert run.next_round(GUEST, "rxe", "multi") == "enough"
     assert run.next_round("other", "mlx5", "multi") != "enough"
-    jobs = [Job("soak", "soak", "guest", "debug", each, ["soak"], "") for each in ([], ["mlx5"])]
+    jobs = guests_of(Job)
     os.environ["LAB_JOBS"] = "2"
     (first,) = soaking.next_guests(jobs, run).values()
     assert soaking.device_of(first) == "mlx5" and first.options.threads == "multi"
+    assert first.command_for("soak") == "job soak-mlx5"
     # The record of an earlier run counts, too.
     os.environ["LAB_JOBS"] = "4"
     both = soaking.next_guests(jobs, soak()).values()
     assert [soaking.device_of(job) for job in both] == ["mlx5", "rxe"]
+
+
+class Made(Job):
+    """A guest that runs all rounds that it gets. With GIVES_UP, the guest fails instead."""
+
+    gives_up = False
+
+    def run(self) -> bool:
+        while (said := self.answers["next_round"]()) != "enough":
+            if self.gives_up:
+                self.failures = ["a leak"]
+                return False
+            self.answers["round_ended"](said.split()[0], *FIGURES)
+        return True
+
+
+def guests_follow_until_the_goal_or_a_failure() -> None:
+    os.environ["LAB_JOBS"] = "1"
+    jobs = guests_of(Made)
+    # A round has one registration more than ROUND, so 39 rounds are 4 guests.
+    assert soaking.run(jobs, MODULE, 39 * ROUND) == 0
+    over = Record(MODULE).rounds()
+    devices = [one["device"] for one in over]
+    assert len(over) == 39 and devices == ["rxe"] * 10 + ["mlx5"] * 10 + ["rxe"] * 10 + ["mlx5"] * 9
+    Made.gives_up = True
+    assert soaking.run(jobs, MODULE, 50 * ROUND) == 1
+    assert "failed" in Record(MODULE).rounds()[-1]
 
 
 def half_a_line_is_no_round() -> None:
@@ -145,6 +182,7 @@ CASES = (
     what_failed_is_noted_at_once_and_for_good,
     what_was_cut_off_has_not_failed,
     a_guest_ends_and_the_other_device_is_next,
+    guests_follow_until_the_goal_or_a_failure,
     half_a_line_is_no_round,
     a_line_that_is_no_round_is_named,
     what_ran_elsewhere_counts_once,

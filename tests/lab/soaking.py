@@ -219,8 +219,7 @@ def device_of(job: Job) -> str:
 
 def next_guests(jobs: list[Job], soak: Soak) -> dict[str, Job]:
     """Returns a job for each guest that runs next, by the guest's name. The device with the fewest
-    registrations so far comes first, so that each device gets an equal part, also if runs are cut
-    off."""
+    registrations so far comes first, so that the devices' parts differ by one guest at most."""
     number, threads = guests()
     began = time.strftime("%m%d%H%M%S", time.gmtime())
     fewest_first = sorted(jobs, key=lambda job: soak.registrations(device_of(job)))
@@ -230,6 +229,7 @@ def next_guests(jobs: list[Job], soak: Soak) -> dict[str, Job]:
         found[guest] = replace(
             job,
             name=f"soak-{guest}",
+            again=f"job {job.name}",
             words="lab.rounds=asked",
             options=replace(job.options, threads=threads, timeout=2 * TIMEOUT),
             answers=soak.answers(guest, device, threads),

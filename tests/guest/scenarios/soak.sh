@@ -4,7 +4,8 @@
 # The scenario runs rounds of stress until the host has no more rounds. `tests/run soak`
 # (tests/lab/soaking.py) says which round is next. It notes each round that has ended well, so
 # nothing is lost if a run is cut off. The seed of a round decides all its random choices, so
-# `SEED=... tests/run scenario soak@debug` repeats a round.
+# `SEED=... tests/run job soak` repeats a round, and with an emulated ConnectX
+# `SEED=... tests/run job soak-mlx5`.
 
 # The number of bytes in use may be larger than the minimum by GROWTH, because the kernel keeps
 # names of files that were looked up, and ended processes for a while. Free memory may shrink by
