@@ -51,6 +51,9 @@ SIZES = (64 * KIB, MIB, 16 * MIB, 256 * MIB)
 # The number of rounds for registrations of at most each size. Each figure is the lowest of all
 # rounds, because a disturbance such as an interrupt or a new slab can only make a figure larger.
 ROUNDS = {MIB: 21, 16 * MIB: 11, 256 * MIB: 5}
+
+# The number of rounds of several threads. Rounds differ by up to a hundredth, because the threads
+# wait for each other's locks at other moments. The lowest of all rounds differs less.
 THREADS_ROUNDS = 9
 
 # The core makes these calls to a client. The time of these calls counts as the client's time. The
