@@ -53,7 +53,10 @@ static struct buffer {
 
 #define END		(buffers + sizeof(buffers) / sizeof(*buffers))
 
-static int gpus, memory, allocated;
+/* The numbers of GPUs, of buffers that were not freed, and of contexts that were not destroyed. */
+static int gpus, allocated, created;
+/* The file /proc/self/mem. */
+static int memory;
 static pid_t owner;
 static unsigned int pci[GPUS][4];
 static struct CUctx_st primary[GPUS];
@@ -75,8 +78,10 @@ static CUcontext current(void)
 /* Begins each function. Records the call, and returns the error that a test wants. */
 static CUresult called(const char *function)
 {
-	event("%s\n", function);
-	return told(function);
+	CUresult error = told(function);
+
+	event("%s%s\n", function, error ? " refused" : "");
+	return error;
 }
 
 CUresult cuInit(unsigned int flags)
@@ -232,7 +237,7 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
 CUresult cuDriverGetVersion(int *version)
 {
 	*version = CUDA_VERSION;
-	return CUDA_SUCCESS;
+	return called(__func__);
 }
 
 CUresult cuGetErrorString(CUresult error, const char **words)
@@ -380,14 +385,11 @@ static int fits(CUdeviceptr address, size_t size)
 }
 
 /* Copies each byte by the kernel, because the CPU cannot access memory of a GPU. */
-CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
+static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
-	CUresult error = ready(__func__);
 	char part[1 << 16];
 	ssize_t n;
 
-	if (error)
-		return error;
 	if (!fits(to, size) || !fits(from, size))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (; size; to += n, from += n, size -= n) {
@@ -398,19 +400,36 @@ CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
 	return CUDA_SUCCESS;
 }
 
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+	return ready(__func__) ?: copy(to, from, size);
+}
+
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t size)
 {
-	return find(to) ? cuMemcpy(to, (CUdeviceptr)from, size) : CUDA_ERROR_INVALID_VALUE;
+	CUresult error = ready(__func__);
+
+	if (!error && !find(to))
+		return CUDA_ERROR_INVALID_VALUE;
+	return error ?: copy(to, (CUdeviceptr)from, size);
 }
 
 CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t size)
 {
-	return find(from) ? cuMemcpy((CUdeviceptr)to, from, size) : CUDA_ERROR_INVALID_VALUE;
+	CUresult error = ready(__func__);
+
+	if (!error && !find(from))
+		return CUDA_ERROR_INVALID_VALUE;
+	return error ?: copy((CUdeviceptr)to, from, size);
 }
 
 CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
-	return find(to) && find(from) ? cuMemcpy(to, from, size) : CUDA_ERROR_INVALID_VALUE;
+	CUresult error = ready(__func__);
+
+	if (!error && (!find(to) || !find(from)))
+		return CUDA_ERROR_INVALID_VALUE;
+	return error ?: copy(to, from, size);
 }
 
 /* Accepts SYNC_MEMOPS, which changes nothing because all copies are synchronous. */
@@ -430,15 +449,8 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 	return CUDA_SUCCESS;
 }
 
-CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address)
+static CUresult attribute_of(struct buffer *buffer, CUpointer_attribute attribute, void *value)
 {
-	CUresult error = begin(__func__);
-	struct buffer *buffer = find(address);
-
-	if (error)
-		return error;
-	if (!value || !buffer)
-		return CUDA_ERROR_INVALID_VALUE;
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
 		*(CUcontext *)value = buffer->context;
@@ -477,16 +489,29 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
 	}
 }
 
+CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address)
+{
+	CUresult error = begin(__func__);
+	struct buffer *buffer = find(address);
+
+	if (error)
+		return error;
+	if (!value || !buffer)
+		return CUDA_ERROR_INVALID_VALUE;
+	return attribute_of(buffer, attribute, value);
+}
+
 /* Asks for several attributes. As in CUDA, an address of the CPU is no error, and leaves zeros. */
 CUresult cuPointerGetAttributes(unsigned int number, CUpointer_attribute *attributes, void **values,
 				CUdeviceptr address)
 {
 	CUresult error = begin(__func__);
+	struct buffer *buffer = find(address);
 	unsigned int i;
 
 	for (i = 0; i < number && !error; i++) {
-		if (find(address))
-			error = cuPointerGetAttribute(values[i], attributes[i], address);
+		if (buffer)
+			error = attribute_of(buffer, attributes[i], values[i]);
 		else
 			memset(values[i], 0, attributes[i] == CU_POINTER_ATTRIBUTE_IS_MANAGED ? sizeof(bool) : sizeof(int));
 	}
@@ -512,12 +537,12 @@ CUresult cuMemGetAddressRange(CUdeviceptr *start, size_t *size, CUdeviceptr addr
 /* This library has no cuMemCreate, so that no memory comes from it. */
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const void *properties, int option)
 {
-	return CUDA_ERROR_NOT_SUPPORTED;
+	return begin(__func__) ?: CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult cuMemRetainAllocationHandle(unsigned long long *handle, void *address)
 {
-	return CUDA_ERROR_INVALID_VALUE;
+	return begin(__func__) ?: CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Tells whether a range is in the blocks of one buffer of a GPU. */
@@ -542,8 +567,9 @@ CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, size_t
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!size || (address | size) & (getpagesize() - 1) || !is_exportable(address, size))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* The only flag is that for PCIe. A GPU that has no other way to the CPU refuses the flag. */
 	if (flags)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return flags & 1 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 	fd = gpu_export(address, size);
 	/* CUDA does not promise an error number. */
 	errno = 0;
@@ -573,7 +599,7 @@ static void leave(CUcontext context)
  */
 int lab_left(void)
 {
-	return allocated + primary[0].users + primary[1].users + stack.n;
+	return allocated + created + primary[0].users + primary[1].users + stack.n;
 }
 
 /* Makes a context current, above those that the thread has. */
@@ -595,6 +621,8 @@ CUresult cuCtxSetCurrent(CUcontext context)
 
 	if (error)
 		return error;
+	if (context && !context->users)
+		return CUDA_ERROR_INVALID_CONTEXT;
 	if (stack.n)
 		stack.n--;
 	return context ? push(context) : CUDA_SUCCESS;
@@ -630,10 +658,13 @@ CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
 
 	if (error)
 		return error;
+	if (flags & ~0xff)
+		return CUDA_ERROR_INVALID_VALUE;
 	*context = malloc(sizeof(**context));
 	if (!*context)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	**context = (struct CUctx_st){ ++last_id, device - gpu_first, 1 };
+	created++;
 	return push(*context);
 }
 
@@ -647,7 +678,14 @@ CUresult cuCtxDestroy(CUcontext context)
 
 	if (error)
 		return error;
+	if (!context)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (context == &primary[context->gpu])
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!context->users)
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	leave(context);
+	created--;
 	if (current() == context)
 		stack.n--;
 	return CUDA_SUCCESS;
@@ -730,12 +768,14 @@ CUresult cuStreamSynchronize(void *stream)
 
 CUresult cuEventCreate(void **event, unsigned int flags)
 {
-	return cuStreamCreate(event, flags);
+	*event = malloc(1);
+	return ready(__func__);
 }
 
 CUresult cuEventDestroy(void *event)
 {
-	return cuStreamDestroy(event);
+	free(event);
+	return ready(__func__);
 }
 
 CUresult cuEventRecord(void *event, void *stream)
@@ -750,12 +790,12 @@ CUresult cuEventQuery(void *event)
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, void *stream)
 {
-	return cuMemcpy(to, from, size);
+	return ready(__func__) ?: copy(to, from, size);
 }
 
 /* ---- a function that perftest links with, but does not call here ---------------- */
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 {
-	return CUDA_ERROR_NOT_SUPPORTED;
+	return begin(__func__) ?: CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -26,7 +26,9 @@ int gpu_find(unsigned int pci[GPUS][4])
 	unlink(UVM);
 	pci[0][1] = 0x03;
 	pci[1][1] = 0x1a;
-	return number ? atoi(number) : 1;
+	if (!number)
+		return 1;
+	return atoi(number) < GPUS ? atoi(number) : GPUS;
 }
 
 void *gpu_map(void *address, size_t size)
