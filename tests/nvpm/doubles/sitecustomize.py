@@ -101,8 +101,8 @@ def buffer_at(address: int) -> int:
 
 
 def copy(to: int, source: int, length: int) -> None:
-    """Copies bytes as a device does, which also reaches memory of a GPU. Memory that was freed while
-    it stays pinned is not there any more in the double, so nothing is copied from it."""
+    """Copies bytes as a device does, which also reaches memory of a GPU. In the double, memory that
+    was freed is gone, although it stays pinned. A device then copies nothing."""
     there = ctypes.c_uint64(to), ctypes.c_uint64(source), ctypes.c_size_t(length)
     error = cuda.cuMemcpy(*there)
     freed = any(region[2] and not buffer_at(region[0]) for region in regions.values())
