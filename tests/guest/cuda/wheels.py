@@ -351,9 +351,8 @@ def moved(name, seed):
     equal("the target ends well", 0, server.exitcode)
 
 
-# The places of the numbers that killed() and its child share: how many writes have begun and ended,
-# when the last one began, and when the target was killed.
-BEGUN, ENDED, WHEN_BEGUN, WHEN_KILLED = range(4)
+# The places of the numbers that killed() and its child share: how many writes have begun and ended.
+BEGUN, ENDED = range(2)
 # A write of this many buffers takes much longer than the kill of a process.
 LONG = 32
 
@@ -365,17 +364,16 @@ def killed(name):
     full, _ = buffers(program, 2)
     peer, _, their_empty, _ = pipe.recv()
     check("written before", program.write(peer, full, their_empty))
-    shared = (ctypes.c_double * 4).from_buffer(mmap.mmap(-1, mmap.PAGESIZE))
-    # The child kills the target while the parent writes, after a write has ended well.
+    shared = (ctypes.c_uint64 * 2).from_buffer(mmap.mmap(-1, mmap.PAGESIZE))
+    # The child kills the target while the parent writes, after a write has ended well. The device
+    # may still end this write before the kernel has ended the target; then a later write fails.
     ours = os.getpid()
     if not os.fork():
         while os.getppid() == ours and not 0 < shared[ENDED] < shared[BEGUN]:
             time.sleep(0.001)
-        shared[WHEN_KILLED] = time.monotonic()
         os.kill(server.pid, signal.SIGKILL)
         os._exit(0)
     while True:
-        shared[WHEN_BEGUN] = time.monotonic()
         shared[BEGUN] += 1
         if not program.write(peer, full, their_empty, LONG):
             break
@@ -383,9 +381,6 @@ def killed(name):
     server.join()
     equal("the target was killed", -signal.SIGKILL, server.exitcode)
     check("a write ended well before the kill", shared[ENDED] > 0)
-    check(
-        "the write that fails had begun before the kill", shared[WHEN_BEGUN] < shared[WHEN_KILLED]
-    )
 
 
 if __name__ == "__main__":
