@@ -34,8 +34,8 @@ from verbs_on_cuda import (
 
 
 def seen(length, seed):
-    """Writes by RDMA from one buffer to the middle of another one. After that, the caller can look
-    for the bytes in the GPU's memory."""
+    """Writes by RDMA from one buffer to the middle of another buffer. After that, the caller can
+    look for the bytes in the GPU's memory."""
     length = int(length)
     made = ["gpuverbs", "pattern", "--seed", seed, "--length", str(length)]
     wanted = subprocess.run(made, capture_output=True, check=True).stdout
@@ -144,8 +144,9 @@ def devx(way):
 
 
 def answers(*expected):
-    """Registers dma-bufs as a program does by itself. Checks the driver's errors, by name: for the
-    descriptor -1, by which programs ask whether there is a way, and for a buffer."""
+    """Registers dma-bufs as a program does by itself. Checks the names of two errors of the driver:
+    the error for the descriptor -1, by which programs ask whether dma-buf works, and the error for
+    the dma-buf of a buffer."""
     from pyverbs.mr import DmaBufMR
 
     context()

@@ -279,9 +279,10 @@ def pinned():
 
 
 def mapped_and_registered(queue, peer, order, persistent):
-    """Checks that the CPU and the device see each other's bytes. Checks that each of them can
-    continue when the other one has ended. Then frees the memory, so that another program gets the
-    address. If the pin is persistent, the old memory must still exist."""
+    """Checks that bytes from the CPU reach the device, and bytes from the device reach the CPU.
+    Checks that the mapping still works after the registration has ended, or the registration after
+    the mapping has ended. Then frees the memory, so that another program gets the address. If the
+    pin is persistent, the old memory must still exist."""
 
     def told(what, expected, found):
         equal(f"{' and '.join(order)}: {what}", expected, found)

@@ -24,9 +24,9 @@ MIB = 1 << 20
 
 HCA = os.environ["HCA"]
 if HCA.startswith("mlx5"):
-    # The libibverbs of pyverbs' wheel looks for drivers where Red Hat has them. This module loads
-    # the wheel's own driver of mlx5. The module mlx5dv cannot, because it needs a later libmlx5
-    # than the wheel has.
+    # The libibverbs of pyverbs' wheel looks for drivers where Red Hat has them. This import loads
+    # the wheel's own driver of mlx5. The module mlx5dv cannot load the driver, because mlx5dv needs
+    # a later libmlx5 than the wheel has.
     import pyverbs.providers.mlx5.mlx5dv_objects  # noqa: F401
 
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -182,8 +182,8 @@ class Queue:
 
 
 def connected(context=None):
-    """Returns two queue pairs that are connected to each other. The second may have a context of
-    its own kind."""
+    """Returns two queue pairs that are connected to each other. The second queue pair uses
+    `context`, if a context is given."""
     here, there = Queue(), Queue(context)
     here.connect(there.number)
     there.connect(here.number)

@@ -59,7 +59,7 @@ class Mooncake:
         return self.engine.transfer_sync_read(peer, ours, theirs, LENGTH) == 0
 
     def write(self, peer, ours, theirs, times=1):
-        """Writes the two halves of the buffer as a batch, which may have them several times."""
+        """Writes both halves of the buffer in one batch, which has each half `times` times."""
         half = LENGTH // 2
         here, there = [ours, ours + half] * times, [theirs, theirs + half] * times
         sizes = [half] * len(here)
@@ -150,7 +150,8 @@ class Peercache:
 
 class Libfabric:
     """Debian's libfabric with its verbs provider, through fabric.c. The library has no CUDA, so it
-    takes the address for one of host memory. The target has to let its end point answer."""
+    takes an address of GPU memory for an address of host memory. The target has to let its end
+    point answer."""
 
     def __init__(self, _name):
         self.library, self.point = ctypes.CDLL("/usr/local/lib/fabric.so"), ctypes.c_void_p()

@@ -2,8 +2,8 @@
 """bundle.py ROOT DAEMONSET [PATCH...]: prints the settings with which crun runs the pod of a
 DaemonSet. ROOT is the file system of the image.
 
-A kubelet gives a container the same: the capabilities, the mounts with their propagation, the
-environment, and the defaults of container runtimes for a pod without privileges."""
+A kubelet gives a container the same settings: the capabilities, the mounts with their propagation,
+the environment, and the defaults of container runtimes for a pod without privileges."""
 
 import json
 import sys

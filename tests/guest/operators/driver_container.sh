@@ -86,8 +86,8 @@ driver_headers() {
 	done
 }
 
-# driver_stop: ends the container: its hook, and the signal. If the driver is in use, the container
-# is killed, and everything stays.
+# driver_stop: ends the container, first by its hook and then by a signal. If the driver is in use,
+# the container is killed, and its modules and its root directory stay on the node.
 driver_stop() {
 	rm -f "$DRIVER_FLAG"
 	driver_unload || return 0

@@ -3,7 +3,7 @@
 # The GPU Operator's k8s-driver-manager, as version 0.12 behaves: the init container of the driver's
 # pod. A restart of only the driver's container does not run it.
 
-# client_label VALUE: the node's label nvidia.com/gpu.deploy.client gets this value. The DaemonSet
+# client_label VALUE: sets the node's label nvidia.com/gpu.deploy.client to VALUE. The DaemonSet
 # controller then starts or ends a pod that names the label. A scenario with such a pod replaces
 # this function.
 client_label() { :; }
@@ -28,7 +28,7 @@ manager_unload() {
 	done
 	if [ "$failed" ]; then
 		echo "Could not unload NVIDIA driver kernel modules, driver is in use:$failed"
-		# The labels return although the driver is half unloaded.
+		# The manager puts the label back although the driver is half unloaded.
 		client_label true
 		return 1
 	fi

@@ -18,8 +18,8 @@ ofed_begin() {
 	rmmod nvidia_peermem
 }
 
-# ofed_load CORE: has openibd replace the RDMA core, unless CORE is the core that is loaded, and shows
-# the sources. Minutes lie between ofed_begin and ofed_load, in which the container builds.
+# ofed_load CORE: lets openibd replace the RDMA core, unless CORE is loaded already. Then shows the
+# sources of CORE to the node. A real container builds for minutes between ofed_begin and ofed_load.
 ofed_load() {
 	local loaded=/sys/module/ib_core/notes/.note.gnu.build-id
 	if ! cmp -s <(objcopy -O binary --only-section=.note.gnu.build-id "$1/modules/ib_core.ko" /dev/stdout) "$loaded"; then

@@ -6,14 +6,15 @@
 # The modules that openibd knows, in the order in which it unloads them.
 OPENIBD_UNLOADS='rdma_rxe ib_ipoib rdma_ucm rdma_cm iw_cm ib_cm ib_uverbs ib_uverbs_support ib_umad ib_mad ib_core'
 
-# openibd_hook PATH: runs a hook, and ignores its result. A hook is one path, and without the right to
-# be executed, nothing is said.
+# openibd_hook PATH: runs the hook PATH, which has no arguments, and ignores its result. If the hook
+# may not be executed, openibd leaves the hook out without a message.
 openibd_hook() {
 	if [ -n "${1-}" ] && [ -x "$1" ]; then "$1" || true; fi
 }
 
-# openibd_stop: unloads each module, with the modules above it first. Ends at the first module that
-# a module uses which openibd does not know; everything before is unloaded then.
+# openibd_stop: unloads each module, with the modules above it first. If a module that openibd does
+# not know uses one of these modules, the function fails there. The modules before it are unloaded
+# then.
 openibd_stop() {
 	local module
 	openibd_hook "${OPENIBD_PRE_STOP-}"

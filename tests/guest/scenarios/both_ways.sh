@@ -9,7 +9,8 @@ load_rdma
 load_module persistent_api_support=0
 ip link set lo up
 
-# row PROGRAM: prints the program's first way, and its setting to skip dma-buf, as nvpm knows them.
+# row PROGRAM: prints the first way by which a program registers GPU memory, and the program's
+# setting to skip dma-buf. nvpm knows both.
 row() {
 	PYTHONPATH=/usr/lib/nvidia-peer-memory python3 -B -c '
 import sys
@@ -18,7 +19,8 @@ row = next(program for program in PROGRAMS if program.name == sys.argv[1])
 print(row.tries[0].way, row.skip_dma_buf)' "$1"
 }
 
-# takes ROW WAY COMMAND...: runs COMMAND, which registers one buffer and prints its way.
+# takes TEXT WAY COMMAND...: runs COMMAND, which registers one buffer and prints the way of the
+# registration. Checks that this way is WAY.
 takes() {
 	local text=$1 expected=$2
 	shift 2

@@ -7,7 +7,7 @@ driver=/sys/bus/pci/drivers/mlx5_core
 
 port_is_there() { grep -q ACTIVE "/sys/class/infiniband/$HCA/ports/1/state"; }
 
-# lose WAY: takes the device from the programs. regain WAY: gives the device back.
+# lose WAY: takes the device from the programs in the way WAY. regain WAY: gives the device back.
 lose() {
 	case $1 in
 	died) nic die ;;

@@ -3,9 +3,9 @@
 . /lab/driver.sh
 load_neighbours
 
-# claims SUPPORT KNOB VALUE EXPECTED TEXT: checks that a registration ends with EXPECTED if the
-# driver's objects contain VALUE in the field of KNOB. Loads the module again for each value, so
-# that the module knows no map type.
+# claims SUPPORT KNOB VALUE EXPECTED TEXT: makes a registration with persistent_api_support=SUPPORT,
+# while the file KNOB of the simulated driver has VALUE. Checks that the result is EXPECTED. TEXT
+# names the check. The module is loaded again for each value, so that it knows no map type.
 claims() {
 	load_module "persistent_api_support=$1"
 	with "$2" $(($3)) registers "$5, persistent_api_support=$1" "$4"
@@ -24,8 +24,8 @@ for support in 1 0; do
 	for version in 0x10001 0x30000; do
 		claims $support page_table_version $version EOPNOTSUPP "table $version"
 	done
-	# The driver returns sixteen pages. With another page size, they are not as long as the
-	# range, so the module must refuse them.
+	# The driver returns sixteen pages. If these pages have another size, they are not as long
+	# as the range, so the module must refuse them.
 	claims $support page_size 0 EIO 'pages of 4 KiB'
 done
 claims 0 page_size 2 EIO 'pages of 128 KiB'

@@ -19,7 +19,7 @@ in_use() {
 	wait_for "everything to be given back" driver_at_rest
 }
 
-# If `process` frees, this process does.
+# If inject_from has the word `process`, this process frees the memory.
 LD_PRELOAD=$INJECTOR sleep infinity &
 foreign=$!
 for support in 0 1; do

@@ -25,7 +25,8 @@ done
 check "nvpm run, and in it ib_write_bw" nvpm run --library "$PRELOAD" bash -c '. /lab/lib.sh; . /lab/cuda.sh; pair ib_write_bw'
 selftest 0 "with paging on demand" "^  ok  GPU 0 0000:.*, $HCA/1, dma-buf: .*; freed: pinned until deregistered"
 
-# The driver asks for the ability when it takes the card. The second card keeps the ability.
+# The driver asks a card about paging on demand when the driver takes the card. From here on, only
+# the second card can page on demand.
 rmmod mlx5_ib mlx5_core
 nic odp off >/dev/null
 insert "$INBOX/hw/mlx5/mlx5_ib.ko"

@@ -6,6 +6,6 @@ load_gpu
 load_inbox
 dma_buf devx pointer
 preloaded dma_buf devx dma-buf
-# One translation is that of the source, by the usual verb.
+# One of the two translations is for the source, which is registered by the usual verb.
 equal "translations" 2 "$(translated /tmp/said)"
 check "a translation of mlx5's own command" grep -q '^nvpm_preload: mlx5dv_devx_umem_reg.*: registered as a dma-buf' /tmp/said

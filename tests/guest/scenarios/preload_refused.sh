@@ -11,7 +11,8 @@ use_seed
 preloaded pair ib_write_bw
 equal "memory that the module serves: translations" 0,0 "$(translated /tmp/server),$(translated /tmp/client)"
 
-# The driver pins VMM memory without gpuDirectRDMACapable for no client. It exports such memory.
+# The driver refuses to pin VMM memory that was made without gpuDirectRDMACapable, but it exports
+# such memory as a dma-buf.
 for call in get_pages get_pages_persistent; do echo "$call EINVAL 1 0" >"$NVIDIA/fail"; done
 without "ib_write_bw of memory that the driver does not pin" "Couldn't allocate MR" pair ib_write_bw
 for program in ib_write_bw ib_read_lat ib_send_lat; do

@@ -7,6 +7,7 @@ load_gpu
 load_inbox
 use_seed
 check "without the library UCX gives up" gives_up
-# In Ubuntu, too, UCX is linked with a libibverbs that is linked in this way.
+# $SYMBOLIC has a libibverbs that is linked in Ubuntu's way. UCX must work with this libibverbs,
+# too.
 exchanged "preloaded" -x LD_LIBRARY_PATH="$SYMBOLIC" -x LD_PRELOAD="$PRELOAD" -x NVPM_PRELOAD_LOG=1
 check "its memory was registered as dma-bufs" [ "$(translated /tmp/job)" -gt 0 ]

@@ -66,9 +66,9 @@ hold "/tmp/$(printf 'a\033[31m b')" register --offset 0 --length 64K --kept 1
 equal "a name is one plain word" 'a\033[31m\040b' "$(awk '!/^#/ { print $9 }' "$list")"
 check "all ended well" ended_well
 
-# The list is read while registrations come and go. Each registration that exists all the time must
-# be in the list once. A page of the list has 63 lines, and there are four pages. DMA-API debug
-# tolerates at most seven mappings of the same memory, so each of forty processes has its own
+# The list is read while processes make and end registrations. A registration that exists all the
+# time must be in the list once. A page of the list has 63 lines, and there are four pages. DMA-API
+# debug tolerates at most seven mappings of the same memory, so each of forty processes has its own
 # memory.
 mkfifo /tmp/gate
 keepers=()

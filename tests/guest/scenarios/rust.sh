@@ -3,9 +3,9 @@
 . /lab/driver.sh
 load_rdma
 
-# serves_on WAY FLAVOUR: checks the module that was compiled in this way beside this flavour of the
-# driver. The module must serve pinned and revocable GPU memory. prebuilt-oldest is compiled for
-# kernels from 4.18 on, and prebuilt-open for the open driver.
+# serves_on WAY FLAVOUR: checks the module that was compiled in the way WAY, beside the driver of
+# the flavour FLAVOUR. The module must serve pinned and revocable GPU memory. prebuilt-oldest is
+# compiled for kernels from 4.18 on, and prebuilt-open for the open driver.
 serves_on() {
 	local where="$1, $2 driver"
 	check "$where: the module is loaded" load_built "rust-$1"

@@ -40,7 +40,7 @@ done
 turn b2_stop_inverted 0
 
 # B11: the core unmaps a region without having stopped it. If the driver's callback comes before the
-# unmapping, it finds the region in the same state as a region in use.
+# unmapping, the callback finds the region in the same state as a region in use.
 turn b11_no_stop 1
 check "B11: transfer" moved 5
 check "B11: the bug was met" test "$(core_count b11_unstopped)" -gt 0

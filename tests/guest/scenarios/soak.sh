@@ -21,9 +21,9 @@ IN_USE=/tmp/in_use
 # never frees some memory that the first registrations allocate.
 WARM=1000
 
-# in_use: prints the memory that the kernel uses in slabs, from vmalloc and for each processor. Each
-# line is BYTES NAME. Before that, each cache is shrunk, so that it gives unused memory back, and
-# also memory that KASAN quarantines.
+# in_use: prints the memory that the kernel uses in slabs, from vmalloc and for each processor, in
+# lines BYTES NAME. First shrinks each cache, so that the cache gives back unused memory and the
+# memory that KASAN quarantines.
 in_use() {
 	local cache objects size
 	for cache in /sys/kernel/slab/*; do

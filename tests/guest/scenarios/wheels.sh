@@ -8,8 +8,8 @@ load_rdma
 use_seed
 ip link set lo up
 
-# With UCX_TLS UCX cannot copy through host memory. NVIDIA's libcudart, with which UCX looks for
-# allocations, does not run here, so UCX asks for the kind of each address.
+# With this UCX_TLS, UCX cannot copy through host memory. NVIDIA's libcudart, with which UCX looks
+# for allocations, does not run here, so UCX asks for the kind of each address.
 export UCX_TLS=rc,cuda UCX_MEMTYPE_CACHE=n
 
 detected "without the module" "not detected"
@@ -18,11 +18,11 @@ without "pyverbs' wheel" "Failed to register a MR.* Errno: 14, Bad address" \
 	python3.11 -c 'import sys; sys.path.insert(0, "/lab/cuda"); from verbs_on_cuda import *; context(); Queue().register(alloc(MIB), MIB)'
 load_module
 detected "with the module" "detected by checking $PEERS/nv_mem/version"
-# Some RDMA cores, and some containers, have no such directory.
+# Some RDMA cores, and some containers, have no directory $PEERS.
 mount -t tmpfs none "$PEERS"
 detected "without the core's files" "detected by checking /sys/module/nv_peer_mem/version"
 umount "$PEERS"
-# On a device that takes dma-bufs UCX registers pointers only if it is told to.
+# On a device that takes dma-bufs, UCX registers pointers only if a setting tells UCX to do so.
 UCX_CUDA_COPY_DMABUF=n served nixl python3
 served peercache python3.11
 

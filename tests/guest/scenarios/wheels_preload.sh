@@ -23,7 +23,7 @@ translations() {
 }
 translations mooncake python3
 translations ibverbs python3
-# Ubuntu links libibverbs in another way. Both programs look it up.
+# $SYMBOLIC has a libibverbs that is linked in Ubuntu's way. Both programs use this libibverbs.
 for program in mooncake ibverbs; do
 	LD_LIBRARY_PATH=$SYMBOLIC translations $program python3
 done

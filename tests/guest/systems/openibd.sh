@@ -54,8 +54,8 @@ agree() {
 	check "systemctl status says where there is more" grep -q 'Loaded, version.*nvpm status' <(systemctl status nv_peer_mem)
 }
 
-# confined: checks what commands of the unit can do. They must be able to do what lines of
-# modprobe.d need, but must not be able to write to /usr.
+# confined: checks the limits of commands that modprobe.d names and the unit runs. A command must be
+# able to make a device's node and use netlink, but must not be able to write to /usr.
 confined() {
 	runs systemctl stop nv_peer_mem
 	unload_gpu

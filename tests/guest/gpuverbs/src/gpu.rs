@@ -93,9 +93,9 @@ impl Gpu {
     }
 }
 
-/// The address for the next allocation, and the distance between two. The addresses are multiples
-/// of 2 MiB, as those of CUDA are, because a device can use large pages only if address and bus
-/// address have as many low bits in common.
+/// The address for the next allocation, and the distance between two allocations. The addresses are
+/// multiples of 2 MiB, like CUDA's addresses, because a device can use large pages only if address
+/// and bus address have as many low bits in common.
 static NEXT: AtomicU64 = AtomicU64::new(0x1000_0000_0000);
 const SPACING: u64 = 1 << 32;
 
@@ -161,7 +161,8 @@ impl GpuMemory {
         moved_all(bytes.len(), unsafe { libc::pread(file.as_raw_fd(), to, bytes.len(), 0) })
     }
 
-    /// Reads bytes, like [`Self::write`].
+    /// Lets the kernel copy `length` bytes from `start` to a file, and returns the bytes. The
+    /// errors are those of [`Self::write`].
     pub fn read(&self, start: u64, length: u64) -> io::Result<Vec<u8>> {
         let from = self.at(start, length);
         let (mut bytes, file) = (vec![0; length as usize], file_of(&[])?);

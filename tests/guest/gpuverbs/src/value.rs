@@ -14,7 +14,7 @@ pub fn say(key: &str, value: impl Display) {
     line(format_args!("{key}={value}"));
 }
 
-/// Prints a line of another kind.
+/// Prints a line that is not `key=value`.
 pub fn line(text: impl Display) {
     let mut out = io::stdout().lock();
     // An error is ignored, because the command must continue even if no program reads its output

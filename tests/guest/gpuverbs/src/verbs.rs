@@ -287,10 +287,10 @@ pub struct Address {
     pub qp: u32,
 }
 
-/// The time that a queue pair waits for an answer before it sends again, and how often it sends
-/// again. The first number means 2.1 s, which is 4.096 us shifted left by that number. The time is
-/// long, because an emulated guest is slow and repeated packets make it slower. After six
-/// repetitions the pair gives up, which is before [`TIMEOUT`].
+/// The time that a queue pair waits for an answer before it sends again, and the number of times
+/// that it sends again. The time is 4.096 us shifted left by 19, which is 2.1 s. The time is long,
+/// because an emulated guest is slow and repeated packets make it slower. The pair reports an error
+/// after six repetitions, which is before [`TIMEOUT`].
 const PATIENCE: (u8, u8) = (19, 6);
 
 /// The number of the request that carries out an operation. Its completion has the operation's
@@ -395,7 +395,7 @@ impl Link {
     }
 
     /// Waits until this request has completed, and returns its status. If there is no completion
-    /// before the deadline, returns the status of a device that has given up.
+    /// before the deadline, returns IBV_WC_RESP_TIMEOUT_ERR.
     fn wait(&self, request: u64) -> Result<Status> {
         let deadline = Instant::now() + TIMEOUT;
         loop {

@@ -7,7 +7,7 @@ conf=/etc/infiniband/nv_peer_mem.conf
 loaded() { [ -d /sys/module/nv_peer_mem ]; }
 
 # run COMMAND...: runs COMMAND, stores its output in /tmp/said and its exit code in $code, and shows
-# all three on the console.
+# the command, its output and its exit code on the console.
 run() {
 	code=0
 	"$@" >/tmp/said 2>&1 || code=$?
