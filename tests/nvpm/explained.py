@@ -9,7 +9,7 @@ from nvpm.explain.scan import Scan
 from nvpm.explain.signs import WORDS_OF_PROGRAMS
 from nvpm.explain.table import Entry
 
-# What stands in a made line for each placeholder.
+# The text that stands in a made line for each placeholder.
 VALUES = {"<*>": " some words ", "<n>": "7711", "<w>": "rail_3"}
 # A line that shows each fact, and no other fact that a case of the table depends on.
 SHOWING = {
@@ -104,10 +104,10 @@ def line_of(text: str) -> str:
 
 
 def version_for(sign: str, wanted: str) -> str:
-    """Returns a version that compares in this way with the wanted one."""
+    """Returns a version that is below, above or equal to WANTED, as SIGN says."""
     parts = [int(part) for part in wanted.split(".")]
     if sign == "<":
-        # The first part stays, because patterns of versions know it.
+        # The first part of the version stays, because patterns contain it.
         parts[-1] -= 1
         assert parts[-1] >= 0
     elif sign == ">":

@@ -36,8 +36,9 @@ class Block(NamedTuple):
     row: str
     formats: "list[Format]"
     why: str  # why there is no format
-    # The whole message with conversions in place of values, as users met it: where no source is
-    # public, or where a program or its libraries make the message of several texts.
+    # The whole messages as users met them, with conversions in place of values. A block has such
+    # messages if no source is public, or if a program or its libraries make a message of several
+    # texts.
     met: "list[str]"
 
 
@@ -105,7 +106,7 @@ def fit(row: str, text: str) -> "Fit | None":
 
 def aligned(row: str, form: str) -> "list[tuple[int, int, bool]]":
     """Returns the best way in which ROW is a part of FORM, as pairs of places in FORM and ROW. The
-    characters are the same, or the hole of the format takes that of the row."""
+    two characters are equal, or the hole of the format takes the character of the row."""
     width, height = len(form) + 1, len(row) + 1
     worst = float("-inf")
     best = [[0.0] * width] + [[worst] * width for _ in range(height - 1)]
@@ -125,7 +126,8 @@ def aligned(row: str, form: str) -> "list[tuple[int, int, bool]]":
             below = best[j + 1]
             if i + 1 < width and form[i] == row[j] != HOLE and below[i + 1] < score + 1:
                 below[i + 1], came[j + 1][i + 1] = score + 1, 1
-            # A hole of the format takes rather a placeholder of the row than a literal character.
+            # A hole of the format takes a placeholder of the row in preference to a literal
+            # character.
             cost = -0.01 if hole and row[j] == HOLE else 0.01
             if (hole or row[j] == HOLE) and below[i] < score - cost:
                 below[i], came[j + 1][i] = score - cost, 2
@@ -203,7 +205,8 @@ def of_row(text: str) -> "Block | None":
 
 
 def filled(row: str, whole: str) -> "list[Fit]":
-    """Returns how each text of a row without alternatives stands in a format, where it does."""
+    """Expands a row into texts without alternatives. Returns how each text stands in the format
+    WHOLE. Leaves out texts that do not stand in the format."""
     found = [fit(text, whole) for text in texts.expanded(row)]
     return [each for each in found if each]
 

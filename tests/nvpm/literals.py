@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The string literals of a source file, as a program prints them. Adjacent literals are joined.
-Whatever stands between two literals of one message (the argument of a macro, a value of a C++
-stream, a term of a sum) becomes {}. Files of other kinds give their lines."""
+"""Reads the string literals of a source file, as a program prints them. Adjacent literals are
+joined. The code between two literals of one message (the argument of a macro, a value of a C++
+stream, a term of a sum) becomes {}. Each line of a file of another kind is a literal."""
 
 import itertools
 import re
@@ -102,7 +102,8 @@ def joined(token: "re.Pattern[str]", text: str) -> Iterator[str]:
 
 
 def bridge(gap: list[str], call: bool) -> "str | None":
-    """Returns what stands in a message for the tokens between two literals of it."""
+    """Returns the text that stands in a message for the tokens between two of the message's
+    literals."""
     if not gap:
         return ""
     found = INTTYPES.match(gap[0])

@@ -93,11 +93,11 @@ def wrong(log: Log, answer: Answer) -> str:
         elif word in CODES:
             fits = answer.kind() == word
         elif log.file == DISPUTED:
-            # Such a log shows that the table may not be sure.
+            # The table need not be sure about a disputed log.
             fits = causes[:1] == [word] or not causes or answer.kind() == "perhaps"
         else:
             assert word in NAMES.values(), f"{log.file}.txt: {log.title}: there is no cause {word}"
-            # A cause beside another one that is as likely is no answer, unless the log says so.
+            # If another cause is as likely, the first cause is no answer, unless the log says so.
             alone = bool(rest) or (bool(causes) and len(answer.verdict.equals()) == 1)
             fits = causes[:1] == [word] and alone and rest in ("", sureness(answer))
         if not fits:
@@ -113,7 +113,8 @@ def sureness(answer: Answer) -> str:
 
 
 def planted(answer: Answer, entry: Entry, place: int, cause: Cause) -> Answer:
-    """Returns the answer if the case of a message at this place had another cause."""
+    """Returns the answer that nvpm would give if CAUSE were the cause of the case at PLACE of a
+    message."""
     cases = list(entry.message.cases)
     cases[place] = cases[place]._replace(cause=cause)
     changed = entry._replace(message=entry.message._replace(cases=tuple(cases)))
@@ -126,8 +127,8 @@ def planted(answer: Answer, entry: Entry, place: int, cause: Cause) -> Answer:
 
 
 def proven_by(log: Log, answer: Answer) -> list[tuple[Entry, int]]:
-    """Returns the cases that a log proves, by their messages and places: with another cause, the
-    answer would not be the one that the writer expects."""
+    """Returns the cases that a log proves, each with its message and its place. If such a case had
+    another cause, the answer would not have the cause that the writer expects."""
     causes = answer.verdict.causes
     if log.file == DISPUTED or not causes or NAMES[causes[0].cause] != log.cause():
         return []

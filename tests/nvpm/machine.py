@@ -142,7 +142,7 @@ class Machine:
 
     def without_packages(self) -> None:
         """Removes the rest of the packages from a machine that has neither the module nor its
-        configuration any more: such a machine has none of the packages."""
+        configuration any more. Such a machine has nothing of the packages."""
         if not any((self.root / path).exists() for path in ("modinfo/nv_peer_mem", CONF)):
             self.gone(*PACKAGED)
 
@@ -205,7 +205,7 @@ class Machine:
 
     def settings(self, pci: str, control: str) -> None:
         """Sets the control register of the PCI Express capability. Another capability precedes this
-        one."""
+        capability."""
         config = bytearray(256)
         config[0x34] = 0x40
         struct.pack_into("<H", config, 0x40, 0x5001)
@@ -254,7 +254,7 @@ class Machine:
             self.mode("666", f"/dev/infiniband/{file}")
 
     def no_card(self, name: str, pci: str) -> None:
-        """Removes the card that the RDMA device has had, if that is another one."""
+        """Removes the RDMA device's earlier card, if the device now gets another card."""
         link = self.root / f"sys/class/infiniband/{name}/device"
         if link.is_symlink() and link.readlink().name != pci:
             self.gone(f"{PCI}/{link.readlink().name}")

@@ -34,7 +34,7 @@ BEGIN = "<!-- tests/nvpm/messages_page.py writes the tables from here on. -->"
 END = "<!-- The tables end here. -->"
 CAUSES_HEAD = "| cause | what is wrong | what to do | `nvpm status` |\n|---|---|---|---|"
 HEAD = "| printed | cause | what to do | source |\n|---|---|---|---|"
-# The cases that several messages share, and the verb at which the page has them.
+# The cases that several messages share, and the verb under which the page has these cases.
 SHARED = {
     verbs.REG_MR: "ibv_reg_mr",
     verbs.REG_DMABUF_MR: "ibv_reg_dmabuf_mr",
@@ -96,8 +96,9 @@ def cases_of(message: Message) -> str:
 
 
 def borrowed(message: Message) -> "tuple[str, set[tuple[Cause, tuple[str, ...]]]]":
-    """Returns the verb of whose cases a message has at least half, with the causes and conditions
-    of these cases. The page does not repeat them. The verb is empty if there is none."""
+    """Returns a verb if the message has at least half of the verb's cases, and the causes and
+    conditions of these cases. The page does not repeat these cases. The verb is empty if there is
+    no such verb."""
     for cases, verb in SHARED.items():
         taken = {(case.cause, case.when) for case in cases}
         if 2 * len(taken & {(case.cause, case.when) for case in message.cases}) >= len(taken):
@@ -120,7 +121,7 @@ def cause_cell(message: Message) -> str:
 
 def to_do(message: Message) -> str:
     """Returns the advice of a message, and of its cases with advice of their own. The table of
-    causes has the advice of the others."""
+    causes has the advice of the other cases."""
     _, taken = borrowed(message)
     of_case = {
         case.do: case.cause.name

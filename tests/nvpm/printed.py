@@ -178,7 +178,8 @@ C = re.compile(rf"\b(?:pr|dev)_\w+\((?:[^\"();]*,)?\s*{LITERAL}")
 FORMAT_OF_C = re.compile(r"%[-.0-9*]*(?:l|ll|z)?[a-zA-Z]")
 
 
-# The beginnings of what a registration became. The other texts of the library are reasons.
+# Texts about the outcome of a registration begin with these words. The other texts of the library
+# are reasons.
 OUTCOME = re.compile("registered|a dma-buf|no dma-buf|on demand")
 
 
@@ -317,7 +318,8 @@ def of_python(files: list[Path]) -> Iterator[Printed]:
     for file, tree in trees.items():
         command = {"commands": "status", "preload": "run"}.get(file.stem, file.parent.name)
         reader = Messages({**constants, **constants_of(tree)}, command)
-        # The second visit knows what the functions return that stand after their callers.
+        # A function may stand after its callers. The second visit therefore knows the texts that
+        # functions return.
         reader.visit(tree)
         reader.found.clear()
         reader.visit(tree)
@@ -327,8 +329,8 @@ def of_python(files: list[Path]) -> Iterator[Printed]:
 
 # ---- all ----
 
-# The programs, and what their functions put before a message. The functions of the shell that print
-# without it are `echo` and `printf`.
+# The functions of the shell that put the name of the program before a message. `echo` and `printf`
+# print a message alone.
 PREFIXED = ("die", "say", "complain", "missing", "logger")
 BUILD = ("build/make", "build/configure", "build/find/*", "build/rust-assembly", "build/has/ask")
 SHELL = {

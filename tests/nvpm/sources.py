@@ -20,7 +20,7 @@ import formats  # noqa: E402
 from literals import literals  # noqa: E402
 
 RESULT = formats.FORMATS / "RESULT.txt"
-# Long enough to be rare, and short enough to stand in one of several adjacent literals.
+# A piece of this length is rare, and is short enough to stand in one of several adjacent literals.
 PIECE = 20
 
 

@@ -105,14 +105,14 @@ def look(command: str) -> None:
 
 # The files with the answers of programs, which the double `tool` prints.
 ANSWERS = re.compile("modinfo/|rpm/|(mokutil|ofed_info|unit|starting|enabled)$")
-# The answers of programs as long as no file with answers is changed, by command.
+# The kept answers of programs, by command. They are used while no file with answers is changed.
 KEPT: dict[tuple[str, ...], Any] = {}
 
 
 @contextlib.contextmanager
 def each_double_once(kept: dict[tuple[str, ...], Any]) -> Iterator[None]:
-    """Lets nvpm run each double once, and gives the kept answer the next time. Starting programs
-    would take most of the time. Other programs may read the changed file, and always run."""
+    """Lets nvpm run each double once, and later gives nvpm the kept answer. Starting programs would
+    take most of the time. Other programs may read the changed file, and always run."""
     run = subject.Machine.ended
 
     def ended(machine: Any, *command: str) -> Any:
@@ -170,7 +170,7 @@ def test_any_list(data: bytes, at: int | None) -> None:
     with_file(LIST.lstrip("/"), contents, OF_THE_LIST)
 
 
-# ---- as the module writes it (src/c/regions.c) ----------------------------------------
+# ---- as the module writes the list (src/c/proc.c) ----------------------------------------
 
 
 def name_of(comm: bytes) -> str:

@@ -217,7 +217,7 @@ def test_headings_of_a_node() -> None:
 
 
 def test_addresses() -> None:
-    """The first part of an address is no name of a host. That of a domain name is one."""
+    """The first part of an address is no name of a host, but the first part of a domain name is."""
     lines = [
         *with_labels({"10.0.0.1": status("a"), "node2.example": status("b")}),
         "clush: 10.0.0.5: command timeout",
@@ -297,7 +297,8 @@ def test_odd_nodes() -> None:
 
 
 def test_two_nodes() -> None:
-    """Of two nodes one is the norm, and the cause of the difference comes before what follows."""
+    """If there are two nodes, one node is the norm. The cause of the difference comes before its
+    consequences."""
 
     def without_module(said: Status) -> None:
         changed("BAR1", "256 MiB")(said)
@@ -323,8 +324,9 @@ def test_two_nodes() -> None:
 
 @pytest.mark.parametrize("bad", [("node000", "node001"), ("node003", "node004")])
 def test_groups_of_the_same_size(bad: tuple[str, str]) -> None:
-    """Of two groups of the same size, the one that is more like all nodes is the norm, whichever
-    comes first. Two of five nodes have failures, and a third node has less memory in BAR1."""
+    """If two groups have the same size, the group that is more like all nodes is the norm,
+    whichever group comes first. In this fleet, two of five nodes have failures, and a third node
+    has less memory in BAR1."""
 
     def other(said: Status) -> None:
         changed("orphans", "1")(said)
@@ -339,16 +341,16 @@ def test_groups_of_the_same_size(bad: tuple[str, str]) -> None:
 
 
 def test_most_frequent_value() -> None:
-    """Of a feature that half of the nodes lack, the value counts as the usual one. A feature that
-    most nodes lack is unusual."""
+    """If half of the nodes lack a feature, the feature's value counts as the usual one. If most
+    nodes lack a feature, the feature is unusual."""
     assert modes_of({"a": {"x": "1"}, "b": {}}) == {"x": "1"}
     assert modes_of({"a": {"x": "1"}, "b": {}, "c": {}}) == {"x": "not there"}
     assert modes_of({"a": {"x": "1"}, "b": {"x": "2"}, "c": {"x": "2"}}) == {"x": "2"}
 
 
 def test_order_of_groups() -> None:
-    """The smallest group comes first. Of two groups of the same size, the one whose first node has
-    the lower name comes first."""
+    """The smallest group comes first. If two groups have the same size, the group whose first node
+    has the lower name comes first."""
     nodes = {"d": {"x": "1", "y": "1"}, "c": {"x": "2", "y": "0"}, "a": {}, "b": {}}
     nodes.update(e={"x": "0", "y": "0"}, f={"x": "0", "y": "0"}, g={"x": "0", "y": "0"})
     found = groups_of(nodes, {"x": "0", "y": "0"})
@@ -356,8 +358,8 @@ def test_order_of_groups() -> None:
 
 
 def test_values_of_several_devices() -> None:
-    """The most frequent value comes first, and the names of the devices follow the others. Of two
-    values that are equally frequent, the first in the order of the alphabet comes first."""
+    """The most frequent value comes first. After each of the other values stand the names of the
+    devices. If two values are equally frequent, the first in the alphabet comes first."""
 
     def value(sizes: str) -> str:
         facts = [fact(f"GPU 0000:{at}3:00.0", "BAR1", size) for at, size in enumerate(sizes)]
@@ -374,7 +376,8 @@ def test_values_of_several_devices() -> None:
 
 
 def test_links_of_gpus() -> None:
-    """The speed of an idle GPU's link is no feature, but its width is, and so is a slow slot."""
+    """The speed of an idle GPU's link is no feature. The width of the link and a slow slot are
+    features."""
     idle = "2.5 GT/s x16, can 32 GT/s: GPUs are slower when idle"
     for link, value in (
         (idle, "x16"),
@@ -433,7 +436,8 @@ def test_messages_beside_a_status() -> None:
 
 
 def test_signers() -> None:
-    """The key that signs modules on Ubuntu has the name of the host, which is no difference."""
+    """The name of the key that signs modules on Ubuntu contains the host's name. This is no
+    difference between nodes."""
 
     def signed(said: Status) -> None:
         signer = f"{said['host']} Secure Boot Module Signature key"
@@ -475,7 +479,7 @@ def test_same_names() -> None:
 
 
 def test_harmful_text() -> None:
-    """What nodes say steers no terminal."""
+    """The words of a node steer no terminal."""
     said = status("node1")
     changed("nvidia", "\033[2J\033]0;x\007")(said)
     found = Fleet(iter([Node("node1", said), Node("\033node2", None, "\033[0m")]))
@@ -559,7 +563,7 @@ def test_cannot_compare(
 
 
 def kind(**facts: str) -> Callable[[Status], None]:
-    """Returns a function that makes a status one of another kind."""
+    """Returns a function that changes a status to that of another kind of node."""
 
     def change(said: Status) -> None:
         said["kernel"] = facts.get("kernel", said["kernel"])
@@ -635,8 +639,8 @@ def test_a_kind_of_one_node() -> None:
 
 
 def test_a_fault_makes_no_kind() -> None:
-    """Nodes whose driver is not loaded are odd, although the driver decides the kind and they are
-    many. So are nodes that have lost all GPUs, if they are a few."""
+    """Nodes whose driver is not loaded are odd, although there are many of them and the driver
+    decides the kind. A few nodes that have lost all GPUs are odd, too."""
     found = mixed((12, kind()), (8, kind(driver="not loaded")))
     assert (len(found.kinds), found.alike) == (1, 12)
 
@@ -670,7 +674,7 @@ def test_nearest_larger_group() -> None:
 
 
 def test_rates_are_compared_within_a_kind() -> None:
-    """The median of a rate is that of the node's own kind."""
+    """A rate is compared with the median of the node's own kind."""
     lines = []
     for at in range(20):
         name = f"n{at}"
@@ -689,8 +693,8 @@ def test_rates_are_compared_within_a_kind() -> None:
 
 
 def test_another_nvpm() -> None:
-    """The words of another version of nvpm are no differences of nodes, and its numbers and
-    verdicts are."""
+    """Different words of another version of nvpm are no difference between nodes. Different numbers
+    and verdicts are differences."""
 
     def older(said: Status) -> None:
         said["nvpm"] = "2.0.0 (commit 82b7a1d00000)"

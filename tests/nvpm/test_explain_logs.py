@@ -181,7 +181,7 @@ def nothing_lost(data: bytes, capsys: pytest.CaptureFixture[str], file: Path) ->
 
 def test_line_behind_a_progress_bar(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The states of a bar end with a carriage return, and the next line of the log stands behind
-    the last of them."""
+    the last state."""
     for bar in (BAR, BAR * 40):
         nothing_lost(bar + b"\r" + MEMLOCK.encode() + b"\n", capsys, log)
         nothing_lost(bar + MEMLOCK.encode() + b"\n", capsys, log)
@@ -215,7 +215,8 @@ def test_two_bytes_for_a_character(
 
 
 def test_archive_of_compressed_members(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A member can be compressed, or no text. The archive says so as a directory does."""
+    """A member of an archive can be compressed, or can be no text. nvpm says so, as for a file of a
+    directory."""
     packed = log.parent / "train.log.gz"
     packed.write_bytes(gzip.compress(log.read_bytes()))
     binary = log.parent / "core"
@@ -499,7 +500,8 @@ def test_few_ranks() -> None:
 
 
 def test_nodes_that_are_named_by_address() -> None:
-    """The beginning of a name that contains points is the host, but that of an address is not."""
+    """If a name contains points, its beginning is the host. The beginning of an address is no
+    host."""
     line = "NCCL INFO Bootstrap"
     places = ("10.0.0.1", "10.0.0.2", "alpha.a.org", "alpha", "beta.a.org")
     lines = "\n".join(f"{place}:7:7 [0] {line}" for place in places)
@@ -507,7 +509,7 @@ def test_nodes_that_are_named_by_address() -> None:
 
 
 def test_two_versions() -> None:
-    """The ranks of a job have two versions. Each of them counts, in the order of the log."""
+    """The ranks of a job have two versions. Each version counts, in the order of the log."""
     versions = ("2.27.3", "2.21.5", "2.27.3", "2.9.1")
     lines = "\n".join(f"NCCL version {version}+cuda12.4" for version in versions)
     answer = answered(lines.encode())

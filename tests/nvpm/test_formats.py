@@ -59,8 +59,8 @@ def test_each_format_is_matched_by_its_row(block: formats.Block) -> None:
 
 
 def longest_words(line: str) -> str:
-    """Returns the longest run of plain words in a line, without levels and texts of errors, as the
-    page tells its reader to search for."""
+    """Returns the longest run of plain words in a line, without levels and texts of errors. The
+    page tells its reader to search for this run."""
     for error in ERRORS:
         line = line.replace(error, "|")
     line = re.sub(r"'[^']*' |\"[^\"]*\"", " | ", line)
@@ -71,7 +71,7 @@ def longest_words(line: str) -> str:
 
 
 def met() -> dict[str, str]:
-    """Returns for each row of other programs a line of a log in which it stands."""
+    """Returns for each row of other programs a line of a log that contains the row's text."""
     found: dict[str, str] = {}
     theirs = {text for text, _ in ROWS}
     for line in [line for log in logs() for line in log.lines]:

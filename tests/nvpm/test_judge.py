@@ -94,8 +94,8 @@ def test_certain(causes: list[Found], is_certain: bool) -> None:
 
 
 def test_largest_numbers() -> None:
-    """A log may name a number of nodes or of ranks several times, and may have lines of more or of
-    fewer of them."""
+    """A log may name the number of nodes or of ranks several times, and may have lines of more or
+    of fewer nodes or ranks."""
     facts = LogFacts()
     for line in ("nnodes=2", "nnodes=4", "nnodes=3", "nranks 8", "nranks 16", "nranks 2"):
         facts.read(line)
@@ -132,7 +132,8 @@ def test_line_of_a_cause() -> None:
 
 
 def test_older_logs(tmp_path: Any) -> None:
-    """Only if all files were written before the node booted, they are of another state of it."""
+    """The logs show an earlier state of the node only if all files were written before the node
+    booted."""
 
     old, at_boot, new = (tmp_path / name for name in ("old", "at_boot", "new"))
     for file, time in ((old, 1000), (at_boot, 2000), (new, 3000)):

@@ -55,7 +55,7 @@ def test_real_programs() -> None:
     ["#!{}", "#! {} -x", "#!/usr/bin/env {}", "#!/usr/bin/env -S A=1 {} -x"],
 )
 def test_script(tmp_path: Path, line: str) -> None:
-    """A script, and a script of a script, are what their interpreter is."""
+    """A script counts as its interpreter, even if the interpreter is another script."""
     static = program(tmp_path, "static", elf(None))
     first = program(tmp_path, "first", f"{line.format(static)}\n".encode())
     second = program(tmp_path, "second", f"#!{first}\n".encode())
@@ -130,7 +130,7 @@ def test_auditor_of_another_libc(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("there", [True, False])
 def test_libibverbs(monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
-    """The name is that by which programs open the library."""
+    """Programs open the library under this name, so nvpm looks for the same name."""
 
     def load(name: str) -> None:
         if name != "libibverbs.so.1" or not there:

@@ -153,8 +153,8 @@ def test_each_identifier_stands_once() -> None:
 @pytest.mark.parametrize("before", BEFORE)
 @pytest.mark.parametrize("one", PRINTED, ids=lambda one: f"{one.file}-{one.text[:40]}")
 def test_explain_has_the_words(one: printed.Printed, before: str) -> None:
-    """The answer for a line as a program prints it has the cause and the action of a row of this
-    line, the surest if there are several."""
+    """The answer for a line that a program prints has the cause and the action of a row of this
+    line. If the line has several rows, the surest row counts."""
     found = rows(one.text)
     surest = [row for row in found if row.kind == CAUSE and not row.rest] or [
         row for row in found if row.kind == CAUSE
@@ -197,7 +197,7 @@ def everything(log: str) -> str:
     return " ".join(" ".join(Text(answer(*log.splitlines())).everything()).split())
 
 
-# Lines in which nv_peer_mem itself is what fails, or can be.
+# Lines in which nv_peer_mem itself fails, or may fail.
 OURS = [
     "nv_peer_mem: peerdirect_support=2: the values of this parameter are 0 and 1 (modinfo …)",
     "modprobe: ERROR: could not insert 'nv_peer_mem': Key was rejected by service",

@@ -152,7 +152,7 @@ def test_nothing_from_outside() -> None:
 
 @pytest.mark.parametrize("words", HOSTILE)
 def test_hostile_nodes(words: str) -> None:
-    """What a node says is only text, wherever it stands, and steers nothing."""
+    """The words of a node are only text, wherever they stand, and steer nothing."""
     said = status("node1")
     said["kernel"] = said["nvpm"] = words
     said["facts"] += [fact(words, words, words), fact("GPU 0000:03:00.0", "model", words)]
@@ -198,8 +198,8 @@ def rated(node: str, rates: dict[str, float], failed: str = "") -> dict[str, Any
 
 
 def test_heat_map_of_a_fleet() -> None:
-    """A cell has the median of the nodes and, where a node is slow or fails, that node. No level is
-    told by the colour alone."""
+    """A cell has the median of the nodes. If a node is slow or fails, the cell also names that
+    node. No level is told by the colour alone."""
     usual = {"mlx5_0": 40e9, "mlx5_9": 40e9, "mlx5_10": 40e9}
     results = {f"n{at}": rated(f"n{at}", usual) for at in range(7)}
     results["n2"] = rated("n2", {**usual, "mlx5_9": 12e9})

@@ -148,8 +148,7 @@ def test_service_that_does_not_stop(tmp_path: Path) -> None:
 
 def test_there_is_one_place() -> None:
     """Only programs.py starts processes and waits for them. There are two exceptions: ask.py forks
-    a child, but programs.py stops this child; reader.py keeps a child, which
-    programs.py stops also."""
+    a child, and reader.py keeps a child. programs.py stops both children."""
     words = re.compile(
         r"\b(import subprocess|subprocess\.|Popen|waitpid|"
         r"os\.(?:wait|system|popen|spawn\w*|fork)\b)"

@@ -76,8 +76,8 @@ def test_driver_that_does_not_answer(player: Player) -> None:
 
 
 def test_report_has_all_other_facts(player: Player) -> None:
-    """The report has the same facts as that of a good machine, and does not start programs that
-    would hang at the same lock."""
+    """The report has the same facts as the report of a good machine, and does not start programs
+    that would hang at the same lock."""
     good, _ = run(player, "report", "--as-it-is")
     silent(player, INFORMATION)
     (Path(player.environment["PATH"].split(":")[0]) / "nvidia-smi").write_text(
@@ -109,7 +109,7 @@ def test_other_files(player: Player, path: str, fact: str) -> None:
 
 
 def test_mappings_of_a_process(player: Player) -> None:
-    """Of two processes whose mappings do not answer, the second is not asked."""
+    """If two processes have mappings that do not answer, nvpm asks only the first process."""
     machine = Machine(player.environment["NVPM_SYSROOT"])
     machine.put("/sys/module/nv_peer_mem/statistics/reachable_regions", "2")
     machine.put("/proc/sys/vm/max_map_count", "65530")
@@ -138,8 +138,8 @@ def test_one_file_of_an_area_is_asked(player: Player) -> None:
 
 
 def test_all_files_together_have_a_limit(player: Player, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many parts of the kernel that do not answer use up the seconds, and then each has only a
-    short time."""
+    """If many parts of the kernel do not answer, they use up the seconds that all parts share.
+    After that, nvpm waits only a short time for each part."""
     limits: list[float] = []
     asked = reader.asked
 
@@ -190,8 +190,8 @@ print(one.read("", "/proc/sys/kernel/ostype", -1).decode().strip())
 
 
 def test_a_reader_that_was_killed_is_replaced() -> None:
-    """The kernel may kill the reading process if memory is short. As in nvpm, SIGPIPE would end the
-    process that writes to it."""
+    """The kernel may kill the reading process if memory is short. As in nvpm, SIGPIPE would end a
+    process that writes to the killed process."""
     command = [sys.executable, "-B", "-c", KILLED_READER]
     ended = subprocess.run(command, cwd=SERVICE, capture_output=True, check=False, text=True)
     assert (ended.returncode, ended.stdout) == (0, "Linux\n"), ended.stderr
@@ -201,7 +201,7 @@ def test_a_reader_that_was_killed_is_replaced() -> None:
 def test_no_process_can_be_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """A user may have as many processes as allowed. The files are read all the same, and no
+    """If a user already has as many processes as allowed, the files are read nevertheless, and no
     descriptor stays open."""
 
     def fail() -> int:
@@ -232,8 +232,8 @@ def test_many_open_files(tmp_path: Path) -> None:
 
 
 def test_no_file_stays_open(player: Player) -> None:
-    """A program that reads nvpm's output sees its end, though the reading process is left: that
-    process has only its own two pipes and /dev/null."""
+    """A program that reads nvpm's output sees the end of the output, although the reading process
+    may be left. That process has only its own two pipes and /dev/null."""
     code = (
         "import os; from nvpm.read import reader; r = reader.Reader();"
         "r.read('', '/proc/self/comm', -1);"
@@ -251,8 +251,8 @@ def test_no_file_stays_open(player: Player) -> None:
 
 
 def test_the_reader_ends_with_nvpm() -> None:
-    """When nvpm has ended, its reading process has, too: it would keep a chroot from being
-    unmounted."""
+    """The reading process ends together with nvpm, because it would otherwise keep a chroot from
+    being unmounted."""
     code = (
         "from nvpm.read import reader; reader.Reader().read('', '/proc/self/comm', -1);"
         "print(reader.RUNNING[0].number)"

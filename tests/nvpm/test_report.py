@@ -286,8 +286,8 @@ def test_as_it_is(tmp_path: Path) -> None:
 
 # ---- the kernel's own formats --------------------------------------------------------------------
 
-# Each name is tried: a plain one, one with a sign, one that begins like a program of the system,
-# and one with the greatest length.
+# Each of these names is tried: a plain name, a name with a sign, a name that begins like a program
+# of the system, and a name with the greatest length.
 SECRETS = ("hiddenjob", "hidden-job", "python_hidden", "irqhidden", "hiddenhiddenhid")
 
 
@@ -367,8 +367,9 @@ def test_processes_of_the_system(tmp_path: Path) -> None:
 
 
 def test_a_name_that_one_place_gives_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three names stand where no pattern finds them: the kernel gives away the first, the list of
-    registrations the second, and the fact about a process the third, as a name with a blank."""
+    """Three names stand where no pattern finds them. nvpm knows the first name from another line of
+    the kernel's log, the second name from the list of registrations, and the third name, which has
+    a blank, from the fact about a process."""
     log = (
         "[1] nvidia: mergertrain did something\n"
         "[2] WARNING: CPU: 3\n[2] CPU: 3 PID: 4711 Comm: mergertrain Tainted: P\n"
@@ -390,7 +391,7 @@ def test_a_name_that_one_place_gives_away(tmp_path: Path, monkeypatch: pytest.Mo
     ],
 )
 def test_a_process_that_is_called_like_a_word(tmp_path: Path, name: str) -> None:
-    """A user who gives a process such a name does not spoil the report."""
+    """A user who gives a process the name of a common word does not spoil the report."""
     machine = Machine(str(tmp_path / "machine"))
     machine.put("/sys/module/mlx5_ib/version", "1")
     redactor = redactor_of(tmp_path)
@@ -417,8 +418,8 @@ def test_sentences_teach_no_words(plain: subject.Machine, line: str) -> None:
 
 
 def test_running_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The names of the running processes of people are replaced, those of the system's users and of
-    nobody are not."""
+    """The names of the running processes of people are replaced. The names of processes of the
+    system's users and of nobody stay."""
     owners = {"41": 999, "42": 1000, "43": 60000, "44": 65534}
     names = {"41": "daemonjob", "42": "firstjob", "43": "lastjob", "44": "nobodysjob"}
     monkeypatch.setattr(

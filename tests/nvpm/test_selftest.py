@@ -51,7 +51,8 @@ def made(tmp_path: Path) -> Made:
 def test_address_of_a_port(
     made: Made, entries: list[tuple[tuple[int, int], str]], index: int
 ) -> None:
-    """Of several addresses, selftest takes the one that programs also take, wherever it stands."""
+    """If there are several addresses, selftest takes the address that programs also take, wherever
+    that address stands."""
     made.gone(f"{PORTS}/1/gids", f"{PORTS}/1/gid_attrs")
     for at, (words, kind) in enumerate(entries):
         made.put(f"{PORTS}/1/gids/{at}", gid(words))
@@ -137,8 +138,8 @@ MODULE = Fact("module", "state", WARN, "loaded, version 2.0.0", "x")
     ],
 )
 def test_reasons_of_a_pair(facts: list[Fact], names: tuple[str, str], expected: list[Fact]) -> None:
-    """A failed pair is explained by facts about its own GPU and device, and about neither. The name
-    of a GPU or a device is in the section or in the name of a fact."""
+    """A failed pair is explained by facts about its own GPU and device, and by facts about no GPU
+    and no device. The name of a GPU or a device is in the section or in the name of a fact."""
     reasons = Reasons(Machine("/nonexistent"), [GPU, OTHER_GPU, NIC, OTHER_NIC])
     reasons.facts = facts
     assert reasons.of(*names) == expected

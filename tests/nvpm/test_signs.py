@@ -31,7 +31,7 @@ def test_no_match_is_missed(sign: Sign, data: some.DataObject) -> None:
 
 
 def test_each_sign_needs_a_text() -> None:
-    """A line is searched only if it has a text that a sign needs, so each sign has to need one."""
+    """A line is searched only if it has a text that a sign needs, so each sign must need a text."""
     assert not [sign.fact for sign in (*SIGNS, *PROGRAMS) if not sign.needed]
 
 

@@ -21,7 +21,7 @@ OWN = "efa's own"
         ({(A, NIC): [MODULE, DMA_BUF]}, True, True),
         ({(A, NIC): [MODULE, PEERMEM]}, False, False),
         ({(A, NIC): [OWN]}, False, True),
-        # Each GPU has to reach some device, but not each device.
+        # Each GPU has to reach at least one device, and need not reach each device.
         ({(A, NIC): [MODULE], (A, OTHER): [DMA_BUF]}, True, True),
         ({(A, NIC): [DMA_BUF], (B, NIC): [MODULE]}, False, False),
         ({(A, NIC): [MODULE], (B, NIC): [DMA_BUF]}, False, False),

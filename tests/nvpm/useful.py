@@ -51,7 +51,7 @@ ANYWHERE = (
     "/lib",
     "/sys",
 )
-# Files below these are made by the kernel, or were judged with the command that names them.
+# Files below these paths are made by the kernel, or were judged with the command that names them.
 AT_LEAST = ("/proc/PID", "/dev/nvidia", "/etc/init.d/openibd")
 # A service of systemd itself.
 OF_SYSTEMD = "systemd-modules-load"
@@ -128,8 +128,8 @@ class Judge:
         return self.has(f"/sys/bus/pci/devices/{address}")
 
     def file(self, path: str) -> bool:
-        """Returns whether the file exists, or is that of a module, or beside it. A file below the
-        kernel's headers exists after they were installed."""
+        """Returns whether the file exists, is the file of a module, or lies beside such a file. A
+        file below the kernel's headers exists after the headers were installed."""
         beside = path.rpartition("/")[0] if "*" in path else path
         of_modules = any(beside in file.read_text() for file in self.root.glob("modinfo/*"))
         of_headers = "/build/" in path and "headers" in self.advice

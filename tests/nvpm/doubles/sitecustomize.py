@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Replaces libibverbs.so.1 in tests of nvpm selftest. Python imports this file when it starts, and
-ctypes then loads this double instead of the library, and the lab's libcuda (tests/lab/cuda). An
-RDMA write copies at once. If a program breaks a rule, or does not free everything, the double
-prints a message and ends the program. Variables in the environment:
+"""Replaces libibverbs.so.1 in tests of nvpm selftest. Python imports this file when it starts.
+After that, ctypes loads this double in place of libibverbs, and the lab's libcuda (tests/lab/cuda)
+in place of CUDA's. An RDMA write copies at once. If a program breaks a rule, or does not free
+everything, the double prints a message and ends the program. Variables in the environment:
 
     LIBCUDA=FILE    the lab's libcuda, which reads GPUS=N and, named like a function, an error
     HCAS="A B"      RDMA devices (mlx5_0); roce... are reached by GID, others by LID
@@ -49,7 +49,8 @@ regions: dict[int, tuple[int, int, int]] = {}
 qps: list["Qp"] = []
 by_dma_buf: set[int] = set()
 # With DOUBLE=slow, the last device is a hundred times slower by dma-buf with the second GPU. This
-# set has the keys of these regions. The clock shows the time that the messages would have taken.
+# set has the keys of the regions of that device and GPU. The clock shows the time that the messages
+# would have taken.
 slow_keys: set[int] = set()
 clock = [0.0]
 if TOLD == "slow":
