@@ -14,7 +14,7 @@ from queues import QueuePair
 from wire import Wire
 from witness import FRAME, Witness
 
-# Bus addresses of the driver's memory and of the GPU's.
+# Bus addresses of the driver's memory and of the GPU's memory.
 RAM, GPU = 0x10_0000, 0x8000_0000
 RAM_BYTES, GPU_BYTES = 4 << 20, 16 * FRAME
 RIGHTS = {"lr": 1, "lw": 1, "rr": 1, "rw": 1, "a": 1}

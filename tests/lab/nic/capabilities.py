@@ -63,7 +63,8 @@ def question(name: str) -> Callable[[Handler], Handler]:
 
 @question("QUERY_ISSI")
 def query_issi(device: "Device", given: View, out: View) -> None:
-    """Answers that the interfaces 0 and 1 of the firmware are known, the lowest in the last bit."""
+    """Answers that the interfaces 0 and 1 of the firmware are known. Each interface has a bit, and
+    the last bit is that of interface 0."""
     del device, given
     assert isinstance(out.data, bytearray)
     last = size("query_issi_out")
@@ -72,7 +73,8 @@ def query_issi(device: "Device", given: View, out: View) -> None:
 
 @question("QUERY_HCA_CAP")
 def query_hca_cap(device: "Device", given: View, out: View) -> None:
-    # The lowest bit asks for the present abilities, and not for the greatest.
+    # If the lowest bit is set, the command asks for the present abilities, and otherwise for the
+    # greatest possible abilities.
     kind = given["op_mod"] >> 1
     if kind == C.CAP_GENERAL:
         out.part("capability", "cmd_hca_cap").update(**GENERAL, pg=int(device.odp))

@@ -30,8 +30,8 @@ class Error(Exception):
 
 
 class Wait(Exception):
-    """The other side is not there, or has no room. FAILURE is the error of a wait that is too long;
-    a wait without one has no end."""
+    """The other side is not there, or has no room. FAILURE is the error if the wait takes too long.
+    A wait without FAILURE has no end."""
 
     def __init__(self, failure: str = "") -> None:
         self.failure = failure

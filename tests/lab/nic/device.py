@@ -54,13 +54,13 @@ class Device:
         self.odp = True
         # Seconds that each request takes. All devices wait meanwhile.
         self.delay = 0.0
-        # The number of the next requests of type UMR that fail; and whether such requests wait for
-        # ever.
+        # The first value is the number of the next requests of type UMR that fail. The second value
+        # says whether such requests wait for ever.
         self.failing_umr, self.losing_umr = 0, False
         self.firmware.end_faults()
 
     def plugged(self) -> None:
-        """Begins a new life, in a guest that starts."""
+        """Starts the device anew, for a guest that starts."""
         if self is self.witness.devices[0]:
             self.witness.pinned.clear()
         self.memory.clear()
@@ -71,7 +71,7 @@ class Device:
         self.reset()
 
     def unplugged(self) -> None:
-        """Ends the device's life with that of its guest. Its link goes down."""
+        """Stops the device when its guest ends. The device's link goes down."""
         self.firmware.alive = False
 
     def reset(self) -> None:
@@ -83,7 +83,7 @@ class Device:
         self.forget()
 
     def forget(self) -> None:
-        """Gives up all objects."""
+        """Removes all objects that the driver has made."""
         self.keys.clear()
         self.numbers = itertools.count(0x40)
         self.uars = itertools.count(FIRST_UAR)
@@ -95,7 +95,7 @@ class Device:
         self.shared_queues: dict[int, SharedQueue] = {}
         # Memory of users for queues (DevX), by number.
         self.memories: dict[int, Buffer] = {}
-        # Addresses that queues and such memory hold, by the kind of object and its number.
+        # Addresses that queues and memory for queues hold, by the kind of object and its number.
         self.held: dict[tuple[str, int], Held] = {}
         self.waiting: set[int] = set()
 
@@ -109,7 +109,7 @@ class Device:
             self.witness.pins(int.from_bytes(data, "little"))
         elif pci.writable(offset):
             self.config[offset : offset + len(data)] = data
-            # A write of this bit resets the function.
+            # If the guest sets this bit, the function is reset.
             control = pci.EXPRESS + 8
             if offset <= control + 1 < offset + len(data) and self.config[control + 1] & 0x80:
                 self.reset()
@@ -160,7 +160,7 @@ class Device:
         self.witness.unmapped(self, start, length)
 
     def waits(self) -> bool:
-        """Tells whether something must be tried again without a doorbell."""
+        """Tells whether a request must be tried again without a doorbell."""
         errors = (qp.state == C.QP_STATE_ERR for qp in self.queue_pairs.values())
         return self.firmware.alive and (bool(self.waiting) or any(errors))
 
@@ -204,7 +204,7 @@ class Device:
         self.witness.holds(held, spans, self.memory)
 
     def holders(self) -> Iterator[Held]:
-        """Yields all that holds addresses, unless the firmware has died."""
+        """Yields all objects that hold addresses, unless the firmware has died."""
         if self.firmware.alive:
             yield from (key.held for key in self.keys.live())
             yield from self.held.values()

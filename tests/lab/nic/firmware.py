@@ -34,7 +34,8 @@ class Firmware:
         self.reset()
 
     def end_faults(self) -> None:
-        # Commands of an opcode that fail, and that are never answered; each with a number of times.
+        # The numbers of the next commands that fail, and of the next commands that get no answer,
+        # by opcode.
         self.failing: Counter[int] = Counter()
         self.silent: Counter[int] = Counter()
         if not self.alive:

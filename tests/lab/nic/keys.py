@@ -160,8 +160,8 @@ class Keys:
     def translate_parts(
         self, key: Key, offset: int, length: int, right: str, domain: int
     ) -> Iterator[tuple[Key, int, int]]:
-        """Does the same for a key of keys. A remote access needs rights of this key only. The
-        keys of its parts need the rights of a local access."""
+        """Yields the same for a key whose entries are parts of other keys. A remote access needs
+        rights of this key only. The other keys need the rights of a local access."""
         local = "lr" if right in ("lr", "rr") else "lw"
         for part in key.parts:
             span = 1 << key.page_shift if key.mode == C.MKC_ACCESS_MODE_KSM else part.length
@@ -205,8 +205,8 @@ TABLE = CONTEXT + size("mkc")
 
 
 def table_of(request: bytes) -> tuple[bytes, tuple[int, int, int]]:
-    """Returns the entries that a request of type UMR contains, and otherwise where they are: key,
-    address and length."""
+    """Returns the entries that a request of type UMR contains, and the place of entries that the
+    request does not contain: key, address and length."""
     control = View("mlx5_wqe_umr_ctrl_seg", request, CONTROL)
     length = control["xlt_octowords"] * 16
     if control["flags"] & C.UMR_INLINE:
@@ -221,7 +221,8 @@ def change(key: Key, request: bytes, entries: bytes) -> None:
     """Carries out a request of type UMR on KEY."""
     control = View("mlx5_wqe_umr_ctrl_seg", request, CONTROL)
     flags = control["flags"]
-    # The flags are named after what the device looks for, and the request fails if that is so.
+    # Each flag is named after a state that the device looks for. If the key is in this state, the
+    # request fails.
     if flags & C.UMR_CHECK_FREE and key.free:
         raise Failed(f"key {key.index << 8:#x} is free")
     if flags & C.UMR_CHECK_NOT_FREE and not key.free:

@@ -3,7 +3,8 @@
 
 QEMU tells the device about each range that the device may reach, and gives a file with the memory.
 Without an IOMMU the ranges are the guest's whole memory and the BARs of devices. Behind an IOMMU
-the ranges are those that the guest's drivers have mapped for the device, and they come and go."""
+the ranges are those that the guest's drivers have mapped for the device, and these ranges change
+all the time."""
 
 import bisect
 import mmap
@@ -39,7 +40,7 @@ class Memory:
         self.ranges: list[Range] = []
 
     def map(self, start: int, length: int, descriptor: int, offset: int) -> None:
-        """Adds a range. The descriptor of the file stays the caller's."""
+        """Adds a range. The caller still owns the descriptor of the file."""
         found = os.fstat(descriptor)
         file = self.files.get((found.st_dev, found.st_ino))
         if not file:

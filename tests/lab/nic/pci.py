@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The configuration space of the device: a virtual function of a ConnectX-6 with an InfiniBand
-port. A virtual function has fewer capabilities than a physical one, so a driver asks for less."""
+port. A virtual function has fewer capabilities than a physical function, so a driver asks for
+less."""
 
 import struct
 

@@ -42,8 +42,8 @@ class Buffer:
         return data
 
     def write_owned(self, position: int, data: bytes | bytearray) -> None:
-        """Writes an entry that does not cross a page. Its last byte tells the driver that the entry
-        is complete, so it is written last."""
+        """Writes an entry that does not cross a page. The last byte of the entry tells the driver
+        that the entry is complete, so this byte is written last."""
         address = self.address(position)
         self.memory.write(address, bytes(data[:-1]))
         self.memory.write(address + len(data) - 1, bytes(data[-1:]))
@@ -78,7 +78,7 @@ class CompletionQueue:
     armed: bool = False
     # Only a completion of a request that asks for an event raises an event.
     solicited_only: bool = False
-    # A completion that the driver has not seen asked for an event, or is an error.
+    # Whether a completion that the driver has not seen is an error, or asks for an event.
     solicited: bool = False
 
     def consumed(self) -> int:
@@ -96,7 +96,7 @@ class CompletionQueue:
         self.produced += 1
 
     def resize(self, buffer: Buffer, log_size: int, entry: int) -> None:
-        """Continues in a new buffer. The last completion in the old buffer tells so."""
+        """Continues in a new buffer. The last completion in the old buffer tells the driver so."""
         last = new("mlx5_cqe64")
         last["op_own"] = C.CQE_RESIZE_CQ << 4
         self.put(last)
@@ -134,7 +134,8 @@ class SharedQueue(ReceiveQueue):
     # The protection domain of the memory in which messages are stored.
     domain: int = 0
     head: int = 0
-    # The completion queue and the user's number of a queue of XRC, which are not the queue pair's.
+    # The completion queue and the user's number of a queue of XRC, in place of those of the queue
+    # pair.
     completions: int | None = None
     user_index: int = 0
     # The device raises an event when fewer requests than LIMIT are left.
@@ -156,7 +157,7 @@ class SharedQueue(ReceiveQueue):
 @dataclass
 class QueuePair:
     number: int
-    # The context as the driver has written it, with which commands answer.
+    # The context as the driver has written it. Commands that ask for the context answer with it.
     context: View
     buffer: Buffer
     # Distance of the send queue from the buffer's beginning.

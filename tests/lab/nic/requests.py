@@ -97,7 +97,7 @@ def execute(device: "Device", qp: QueuePair, request: bytes) -> None:
         umr(device, qp, request)
     elif opcode != C.OPCODE_NOP:
         transport(device, qp, opcode, request)
-    # A request asks for a completion, or only for that of an error.
+    # A request asks for a completion in each case, or only after an error.
     if control["fm_ce_se"] & C.WQE_CTRL_CQ_UPDATE:
         completed(device, qp, opcode)
 
@@ -107,7 +107,7 @@ def completed(device: "Device", qp: QueuePair, opcode: int) -> None:
 
 
 def refuse(device: "Device", qp: QueuePair, request: bytes, error: Error) -> None:
-    """Ends a request with an error, and with it the queue pair's use."""
+    """Ends a request with an error. The queue pair cannot be used after that."""
     opcode = View("mlx5_wqe_ctrl_seg", request)["opmod_idx_opcode"] & 0xFF
     device.counts[COUNTED.get(error.name, "req_cqe_error")] += 1
     device.log(f"queue pair {qp.number:#x}, opcode {opcode:#x}: {error}")
@@ -287,7 +287,7 @@ class Remote:
 
 
 def datagram(device: "Device", qp: QueuePair, opcode: int, request: bytes) -> None:
-    """Sends a datagram. A datagram that nobody takes is lost."""
+    """Sends a datagram. If no queue pair takes the datagram, it is lost."""
     av = View("mlx5_av", request, CONTROL)
     extended = av["dqp_dct"] & C.EXTENDED_UD_AV
     at = CONTROL + (AV if extended else BASE_AV)

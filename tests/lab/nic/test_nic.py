@@ -52,7 +52,8 @@ def test_layouts(tmp_path: Path) -> None:
 
 
 def test_bits() -> None:
-    """Places that the kernel's header says in words: names of reserved fields contain them."""
+    """Words of the kernel's header tell some places: names of reserved fields contain these
+    places."""
     assert place("create_cq_in", "reserved_at_2e1") == (0x2E1, 0x59F)
     assert place("qpc", "reserved_at_680") == (0x680, 3)
     assert place("create_eq_in", "event_bitmask[1]")[1] == 64
@@ -64,7 +65,8 @@ def test_bits() -> None:
 
 
 def test_queues_of_any_place() -> None:
-    """Queues begin in the middle of a page and go on elsewhere; the rings begin again."""
+    """A queue begins in the middle of a page and continues in another page. After its last entry, a
+    queue begins again."""
     bed = Bed()
     cq = bed.cq(log=2)
     qp = bed.qp(cq, log=1)
@@ -77,7 +79,8 @@ def test_queues_of_any_place() -> None:
     assert bed.device.memory.read(target, 44) == b"".join(n.to_bytes(4) for n in range(11))
     counters = [cqe["wqe_counter"] for cqe in bed.completions(cq)]
     assert counters == [7, 8, 9, 10]
-    # The bit that says who owns an entry changes with each round.
+    # The lowest bit says whether the device or the driver owns an entry. The bit changes with each
+    # round.
     assert [cqe["op_own"] & 1 for cqe in bed.completions(cq)] == [1, 0, 0, 0]
 
 
@@ -119,7 +122,7 @@ def test_receive_and_what_is_not_ready() -> None:
     assert (received["immediate"], received["srqn"]) == (0x1234, 77)
     assert sent["op_own"] >> 4 == C.CQE_REQ
     assert bed.device.memory.read(page + 64, 4) == b"sent"
-    # A message that is too long ends both sides, and flushes.
+    # A message that is too long puts both queue pairs into error, and their requests are flushed.
     bed.post(qp, request(C.OPCODE_SEND, data(key, 0, 9)))
     error, refused = bed.completions(cq)[-2:]
     assert View("mlx5_err_cqe", error.data)["syndrome"] == C.CQE_SYNDROME_LOCAL_LENGTH_ERR
@@ -376,7 +379,8 @@ def test_witness_of_memory_for_queues() -> None:
 
 
 def test_witness_of_an_iommu() -> None:
-    """A mapping of a part of the GPU's memory is one of an IOMMU, and must not stay."""
+    """If only a part of the GPU's memory is mapped, the mapping is that of an IOMMU, and must not
+    stay."""
     bed = Bed()
     pin(bed, 3, 2, True)
     bed.device.memory.map(0x9000_0000, FRAME + 1, bed.gpu, 3 * FRAME)
@@ -418,7 +422,7 @@ def test_objects_without_a_behaviour(kind: str) -> None:
 
 
 def test_many_event_queues() -> None:
-    """The number of a queue of events has eight bits, whatever was made before."""
+    """The number of a queue of events has eight bits, even after many queues were made."""
     bed = Bed()
     for _ in range(300):
         bed.run("ALLOC_PD")

@@ -33,8 +33,8 @@ Spans = list[tuple[int, int]]
 
 @dataclass
 class Held:
-    """The bus addresses that a device holds in an object, each span from a first address to an
-    end. `frames` names the GPU memory at these addresses."""
+    """The bus addresses that a device holds in an object. Each span has a first address and an end.
+    `frames` names the GPU memory at these addresses."""
 
     name: str
     spans: Spans = field(default_factory=list)
@@ -109,8 +109,8 @@ class Witness:
                 self.violation("access_unpinned", text)
 
     def rest(self) -> None:
-        """Handles a question about violations, when no memory is being freed. The module may map
-        memory that is unpinned meanwhile, if no device gets the address and the mapping ends."""
+        """Handles a question about violations, which a test asks when no memory is being freed. At
+        other times, unpinned memory may be mapped for a moment, if no device gets the address."""
         for device in self.devices:
             left = {frame for frame in self.mapped_frames(device.memory) if self.pinned[frame] <= 0}
             if left:
@@ -119,8 +119,8 @@ class Witness:
     # ---- places ------------------------------------------------------------------
 
     def mapped_frames(self, memory: Memory) -> set[int]:
-        """Returns the frames that an IOMMU maps for a device. Without an IOMMU the device reaches
-        all of the GPU's memory at any time, which is no mapping."""
+        """Returns the frames that an IOMMU maps for a device. Without an IOMMU there is no such
+        mapping, because the device reaches all of the GPU's memory at any time."""
         gpu = memory.files.get(self.gpu)
         return {
             frame
