@@ -32,8 +32,8 @@ def say(who: str, text: str) -> None:
 
 
 def killed_with_us(*command: object) -> list[str]:
-    """Returns the command with a prefix that makes it end together with the thread that starts
-    it."""
+    """Returns the command with a prefix, by which the command ends together with the thread that
+    starts it."""
     return ["setpriv", "--pdeathsig", "KILL", *map(str, command)]
 
 

@@ -50,7 +50,7 @@ class Guest:
         # The other lines that the guest reports, by their first word.
         self.heard: dict[str, list[str]] = {}
         self.rebooting = self.killed = False
-        # Descriptors for the network that QEMU inherits.
+        # Descriptors for the guest's network, which QEMU inherits.
         self.cable: list[int] = []
         self.network = Network()
         self.answers: dict[str, Callable[..., str]] = {"pattern": self.pattern}
@@ -233,8 +233,8 @@ class Told:
 
 
 class Host(Guest):
-    """One of two guests with a cable between them, called left and right. Messages from one to the
-    other go through the host (tests/guest/hosts.sh)."""
+    """One of two guests with a cable between them, called left and right. Messages between the two
+    guests go through the host (tests/guest/hosts.sh)."""
 
     other: "Host"
 

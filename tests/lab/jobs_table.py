@@ -116,7 +116,7 @@ def check_headers(scenario: str) -> None:
 
 def check_all_used(jobs: list[Job], known: dict[str, set[str]]) -> None:
     """Checks that each file of a kind belongs to a job. If several kinds have the same directory, a
-    file may belong to a job of any of them."""
+    file may belong to a job of any of these kinds."""
     for kind, place in PLACES.items():
         used = {name for job in jobs if PLACES.get(job.kind) == place for name in job.runs}
         if idle := known[kind] - used:

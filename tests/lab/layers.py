@@ -134,15 +134,15 @@ class Layers:
     An attribute exists once the function that sets it has been called."""
 
     machine: Machine
-    # The machine's kernel: release, version of the packages, series; and the previous release in
-    # the archive.
+    # The machine's kernel: its release, the version of its packages, and its series. After that,
+    # the previous release in the archive.
     kver, kpkg, kseries = "", "", ""
     older: str | None = None
     # The kernel that the guest boots, and the kernel that a system boots from the second time on.
     kernel: Bootable
     newer: Bootable | None = None
-    # The layers below all others of a machine; these with the kernel; and a guest's root, if that
-    # differs from `stack`.
+    # The layers below all others of a machine, and these layers together with the kernel. The third
+    # value is a guest's root, if this root differs from `stack`.
     base: str
     kernel_stack: str
     guest_stack = ""
@@ -363,7 +363,8 @@ class Layers:
                 raise Wrong(f"machines of arm64 have no layers '{extra}'.")
             getattr(self, f"extra_{extra}")()
         above = self.stack.removesuffix(self.base)
-        # Above every layer with packages, because the topmost list of dpkg must have them all.
+        # This layer is above every layer with packages, because the topmost list of dpkg must have
+        # all packages.
         self.add_gpuverbs()
         if self.machine.flavour == "amd64":
             self.guest_stack = self.stack
@@ -468,7 +469,8 @@ class Layers:
         self.stack = above + self.stack
 
     def extra_wheels(self) -> None:
-        """Adds the wheels at the place of the programs, for the same reason."""
+        """Adds the wheels at the place of the programs, also because of the topmost list of
+        dpkg."""
         above, self.stack = self.stack.removesuffix(self.base), self.base
         requirements = [LAB / f"wheels/requirements{version}.txt" for version in ("", "-3.11")]
         text = "programs that come as wheels (140 MB)"
@@ -476,7 +478,7 @@ class Layers:
         self.stack = above + self.stack
 
     def extra_preload(self) -> None:
-        """Adds the preloaded library, and a libibverbs that is linked in another way."""
+        """Adds the preloaded library, and a libibverbs that is linked as in Ubuntu."""
         self.add("symbolic", "libibverbs as Ubuntu links it", on=self.lab_base, network=True)
         parts = ("src", ".cargo", "Cargo.toml", "Cargo.lock")
         inputs = [TOP / "preload" / part for part in parts]
@@ -618,8 +620,8 @@ class Layers:
         return self.beside("packaging", self.those("kernel", "base"), text, network=True)
 
     def packaged(self, machine: str) -> None:
-        """Makes the stack in which packages are made and tested. It has no program for verbs,
-        because not every release's base could run one."""
+        """Makes the stack in which packages are made and tested. The stack has no program for
+        verbs, because the base of some releases could not run such a program."""
         self.machine = machines()[machine]
         self.make_kernel()
         self.add_neighbours()
@@ -628,8 +630,8 @@ class Layers:
         self.stack = f"{self.packaging()}:{self.stack}"
 
     def packages(self, machine: str) -> None:
-        """Makes a guest's stack without the module, but with the tools for packages. It has the
-        packages, made on the machine `stock`, in /packages, and those of an older version in
+        """Makes a guest's stack without the module, but with the tools for packages. The stack has
+        the packages, made on the machine `stock`, in /packages, and packages of an older version in
         /packages/old."""
         self.packaged("stock")
         self.stack = f"{self.rustcore()}:{self.stack}"
@@ -640,7 +642,7 @@ class Layers:
         self.stack = f"{self.made}:{self.stack}"
 
     def system_of(self, machine: str, instead: str | None = None) -> None:
-        """Does the same as `guest`, for a system on which the module is not installed yet."""
+        """Makes all layers of a system on which the module is not installed yet."""
         self.machine = machines()[machine]
         self.make_kernel(instead)
         self.add_neighbours()

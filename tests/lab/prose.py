@@ -15,7 +15,8 @@ from collections.abc import Iterator
 
 # Per cent of the lines that may be dense, and of the blocks that may be riddles.
 DENSE, DENSE_IN_TESTS, RIDDLES = 3.0, 5.0, 1.0
-# A file may have a few dense lines, and then a share of at most this many times the bound.
+# A file may have FEW dense lines. In a file with more dense lines, their share may be at most TIMES
+# the bound.
 FEW, TIMES = 3, 3
 
 LEFT_OUT = re.compile(
