@@ -20,8 +20,8 @@ use crate::{
 pub(crate) const PAGES: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 128 << 10];
 
 /// Returns the whole pages that cover `len` bytes at `address`. The first number of the result is
-/// the first byte, and the second one is the number of bytes. The type `u128` is large enough for
-/// every sum.
+/// the first byte, and the second number is the number of bytes. The type `u128` is large enough
+/// for every sum.
 fn cover(address: u64, len: u64, page: u64) -> (u128, u128) {
     let [address, len, page] = [address, len, page].map(u128::from);
     let (first, last) = (address / page, (address + len - 1) / page);

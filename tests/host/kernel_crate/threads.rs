@@ -6,8 +6,9 @@ use std::{cell::Cell, marker::PhantomData, sync::MutexGuard};
 
 use kernel::{prelude::*, rbtree::RBTree};
 
-/// Tells whether `T` is `Send` and whether it is `Sync`. If `T` is, the compiler uses the constant
-/// of `Probe` itself. Otherwise it uses the constant of the trait [`Neither`].
+/// Tells whether `T` is `Send` and whether it is `Sync`. If `T` has the property, the compiler uses
+/// the constant of `Probe` itself. Otherwise the compiler uses the constant of the trait
+/// [`Neither`].
 struct Probe<T>(PhantomData<T>);
 
 trait Neither {

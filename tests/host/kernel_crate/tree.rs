@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Compares the crate's trees with `BTreeMap`. The C code that balances the crate's trees
-//! (`kernel.c`) moves nodes.
+//! Compares the crate's trees with `BTreeMap`. The trees must keep each key and each value,
+//! although the C code that balances a tree (`kernel.c`) moves the nodes.
 
 use std::{
     collections::BTreeMap,

@@ -72,7 +72,7 @@ struct Allocation {
 struct Pin {
     allocation: usize,
     /// The physical addresses of the pin's pages. Two pins of the same memory get different
-    /// addresses. With equal addresses, one pin could hide that the other one was lost.
+    /// addresses. With equal addresses, one pin could hide that the other pin was lost.
     physical: Vec<u64>,
     table: *mut nvidia_p2p_page_table,
     address: u64,
@@ -597,15 +597,15 @@ impl Driver {
         table.uuid.as_ptr()
     }
 
-    /// Tells whether there is a revocable pin. The driver has not yet called the callback of such a
-    /// pin.
+    /// Tells whether there is a revocable pin whose callback the driver has not called yet.
     pub(crate) fn is_armed(&self) -> bool {
         self.pins.borrow().iter().any(|pin| pin.callback.is_some())
     }
 
     /// Returns the number of orphans of this load of the module, if the module has no registration.
-    /// The smallest number is true after each callback that runs now, and the largest number before.
-    /// A pin is no orphan if the driver has told the module that the pin has ended.
+    /// The smallest number is right if all callbacks that run now have ended, and the largest
+    /// number is right before. A pin is no orphan if the driver has told the module that the pin
+    /// has ended.
     pub(crate) fn orphans(&self) -> RangeInclusive<u64> {
         let pins = self.pins.borrow();
         let is_orphan =

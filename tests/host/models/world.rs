@@ -60,7 +60,7 @@ pub(crate) struct Faults {
     pub(crate) coherent: Cell<bool>,
     /// The kernel does not use the GPU memory as RAM yet.
     pub(crate) offline: Cell<bool>,
-    /// Devices that use physical addresses reach only addresses below this one.
+    /// Devices that use physical addresses reach only addresses below this address.
     pub(crate) reach: Cell<Option<u64>>,
     /// The kernel can map several pieces into one range of DMA addresses.
     pub(crate) ranges: Cell<bool>,

@@ -179,8 +179,8 @@ fn an_orphan() {
     });
 }
 
-/// A reader of the list comes to its end, and sees no registration twice, while one becomes an orphan
-/// and is forgotten.
+/// A reader reaches the end of the list, and sees no registration twice, although a registration
+/// becomes an orphan and is forgotten meanwhile.
 #[test]
 fn an_orphan_at_most_once() {
     explore(UpTo(3), || {
@@ -211,7 +211,7 @@ fn no_more_when_it_ends() {
 }
 
 /// A reader of the list sees each registration that exists all the time exactly once, while other
-/// registrations come and go and a callback runs.
+/// registrations begin and end and a callback runs.
 #[test]
 fn once_whatever_comes_and_goes() {
     explore(UpTo(2), || {

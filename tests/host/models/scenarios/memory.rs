@@ -17,8 +17,9 @@ use crate::{
 const ENOMEM: i32 = -12;
 
 /// Explores `scenario` several times. The first time its first allocation fails, the second time
-/// its second allocation, and so on, until no allocation fails. The scenario calls its argument at
-/// the moment from which allocations count. The scenario returns whether an allocation has failed.
+/// its second allocation, and so on, until no allocation fails. The scenario gets a function. It
+/// calls this function to begin the count of allocations. The scenario returns whether an
+/// allocation has failed.
 fn at_each_allocation(
     preemptions: Preemptions,
     scenario: impl Fn(&dyn Fn()) -> bool + Copy + Send + Sync + 'static,

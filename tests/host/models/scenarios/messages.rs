@@ -14,8 +14,8 @@ use crate::{
     world::{world, USER},
 };
 
-/// Follows messages about memory that the module can only pin persistently, if the module was
-/// loaded so that it revokes memory.
+/// The end of messages about memory that the module can only pin persistently. Messages end in this
+/// way if the module was loaded so that it revokes memory.
 const ADVICE: &str = "; load the module with persistent_api_support=1";
 
 /// Returns the messages that the module logs while it is loaded, does `work`, and is unloaded.
@@ -46,7 +46,7 @@ fn says(line: fn(bool) -> String, work: fn()) {
     });
 }
 
-/// Registers memory, although it is known that this fails.
+/// Makes a registration that must fail.
 fn fails(request: Request) {
     assert!(register(request).is_err());
 }
