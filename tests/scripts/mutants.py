@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Lists mistakes in the scripts of the service, of dkms, of the build and of the packages, each
-with the test that notices the mistake (tests/try_mutants.py). Most of them are a little wrong: a
-boundary, the second of two, a message that says the opposite, an error path."""
+with the test that notices the mistake (tests/try_mutants.py). Most mistakes are small: a boundary,
+the second of two, a message that says the opposite, an error path."""
 
 SERVICE = "init.d/nv_peer_mem"
 KEPT, REPLACE = "build/dkms/kept.sh", "build/dkms/replace.sh"

@@ -10,7 +10,8 @@ import pytest
 from system import ARCH, FILES, NAME, System
 
 A, B = "6.1.0-47-amd64", "6.1.0-50-amd64"
-# A lower version than the installed one, the same version from another commit, and a higher one.
+# A version below the installed version, the installed version from another commit, and a version
+# above the installed version.
 VERSIONS = ["1.9.0", "2.0.0", "2.0.1"]
 SKIPPED = "This kernel is skipped. When the cause is removed, run:"
 KEPT = f"var/lib/{NAME}"
@@ -92,8 +93,8 @@ def test_it_fails(system: System, version: str, how: str, where: tuple[str, ...]
 
 
 def test_it_fails_twice_and_again_the_same(system: System) -> None:
-    """The same version fails for one kernel, then for the other: the modules of two commits stay
-    beside each other."""
+    """Other commits of the same version are installed. The second commit fails for one kernel, and
+    the third commit for both kernels. Each kernel keeps the module that it had."""
     installed(system)
     system.source("2.0.0", "second")
     system.put(f"fails/build/{A}", "x")
@@ -208,7 +209,8 @@ def test_an_old_build_is_not_installed(system: System) -> None:
 
 
 def test_power_fails_before_a_kernel_is_installed(system: System) -> None:
-    """The hook for any kernel puts the lost module of another one back, even if it builds none."""
+    """The hook for one kernel also puts back the lost module of another kernel, even if the hook
+    builds no module."""
     installed(system)
     system.source("2.0.1", "second")
     system.put(f"fails/power/{A}")
@@ -231,7 +233,8 @@ def test_kept_copies_of_removed_kernels_go(system: System) -> None:
 
 
 def test_copies_keep_mode_and_place(system: System) -> None:
-    """What is put back is what was there, also where another package manager had put it."""
+    """Files that are put back have the same mode and place as before, also if another package
+    manager had put them there."""
     installed(system)
     directory = system.root / f"lib/modules/{A}/updates/dkms"
     directory.rename(system.root / f"lib/modules/{A}/extra")
@@ -281,7 +284,7 @@ def test_the_cause_is_quoted(system: System) -> None:
 
 
 def test_an_old_log_is_not_quoted(system: System) -> None:
-    """dkms could not write its log, so the log is that of the build before."""
+    """dkms could not write its log, so the log belongs to an earlier build."""
     installed(system)
     system.source("2.0.1")
     system.put(f"fails/build/{A}", "nv_peer_mem: an old cause\n")
@@ -306,7 +309,7 @@ def test_a_full_disk_is_named(system: System) -> None:
 
 
 def test_no_room_for_copies(system: System) -> None:
-    """Without room for a copy of what works, nothing is replaced."""
+    """If there is no room for a copy of the working module, nothing is replaced."""
     installed(system)
     system.source("2.0.1")
     system.put(KEPT, "a file where the directory should be")
@@ -339,7 +342,7 @@ def test_builds_are_forbidden(system: System) -> None:
     assert system.hook("2.0.0", B) == 0
     installed(system, "2.0.1", "second")
     assert (system.module(A), system.module(B)) == ("2.0.1 second", "")
-    # The same for the hook, which replaces a module that was kept.
+    # The file also counts for the hook. For A, the hook replaces a module that was kept.
     system.source("2.0.2", "third")
     system.put(f"fails/build/{A}", "x")
     assert system.versions("2.0.2", "install", "2.0.2") == 1
@@ -387,7 +390,8 @@ def test_hook(system: System) -> None:
 
 @pytest.mark.parametrize("longer", [f"{A}-rt", f"{A}-x86_64"])
 def test_hook_for_a_shorter_name(system: System, longer: str) -> None:
-    """A kernel whose name begins like that of another kernel is another kernel."""
+    """Two kernels differ even if the name of one kernel is the beginning of the name of the other
+    kernel."""
     shutil.rmtree(system.root / f"lib/modules/{A}")
     system.kernel(longer)
     installed(system)
@@ -415,8 +419,8 @@ def test_hook_never_fails(system: System, how: str) -> None:
 
 
 def test_hook_replaces_what_was_kept(system: System) -> None:
-    """The command that the message names installs the version for the kernel that has kept another,
-    and the other version goes from dkms with its last kernel."""
+    """The command in the message installs the version for the kernel that has kept another version.
+    dkms loses the kept version together with the last kernel that has it."""
     installed(system)
     system.source("1.9.0", "second")
     for kernel in (A, B):

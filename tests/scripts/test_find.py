@@ -169,7 +169,8 @@ def test_closed_stderr(tree: Tree) -> None:
 
 
 def test_missing_programs(tree: Tree) -> None:
-    """dkms does not say that make is missing. modules' types need pahole where there is vmlinux."""
+    """dkms does not report that make is missing. If there is a vmlinux, the types of modules need
+    pahole."""
     tools = tree.root / "tools"
     tools.mkdir()
     for name in (
@@ -320,7 +321,7 @@ def test_clang(tree: Tree) -> None:
 
 @pytest.mark.parametrize("state", ["missing", "empty"])
 def test_depmod_has_not_run(tree: Tree, state: str) -> None:
-    """The driver is installed, so the advice is not to install it."""
+    """The driver is installed, so the message must not advise to install a driver."""
     listed = f"lib/modules/{K}/modules.dep.bin"
     tree.drop(listed)
     if state == "empty":
@@ -389,7 +390,7 @@ def test_a_core_below_a_root_as_a_tree_only(pod: Pod) -> None:
 
 
 def test_nothing_below_a_root(pod: Pod) -> None:
-    """The driver of this system must not be taken in place of the missing one."""
+    """The driver of this system must not be taken in place of the missing driver."""
     pod.module(K, "nvidia", CLOSED)
     pod.module(K, "ib_core", CORE)
     pod.drop("driver/lib")
@@ -415,8 +416,9 @@ def test_the_drivers_flavour(tree: Tree) -> None:
 
 @pytest.mark.parametrize("first, second", [(CLOSED, OPEN), (OPEN, CLOSED)])
 def test_two_drivers(tree: Tree, first: str, second: str) -> None:
-    """In either order: the one that modprobe would load, else the loaded one, else the proprietary
-    one, because a module for that one also loads with the open one."""
+    """In either order, the driver that modprobe would load counts. Without such a driver, the
+    loaded driver counts. Otherwise the proprietary driver counts, because a module for the
+    proprietary driver also loads with the open driver."""
     tree.drop(f"lib/modules/{K}/updates/nvidia.ko")
     tree.module(K, "nvidia-current", first)
     tree.module(K, "nvidia-tesla", second)
@@ -433,7 +435,8 @@ def test_two_drivers(tree: Tree, first: str, second: str) -> None:
 
 
 def test_two_drivers_without_checksums(tree: Tree) -> None:
-    """No driver is loaded, which must not be taken for one without a checksum of its source."""
+    """No driver is loaded. This must not be taken for a loaded driver without a checksum of its
+    source."""
     tree.drop(f"lib/modules/{K}/updates/nvidia.ko")
     tree.module(K, "nvidia-a", driver(licence="GPL").replace("srcversion=D\n", ""))
     tree.module(K, "nvidia-b", driver().replace("srcversion=D\n", ""))
@@ -441,7 +444,8 @@ def test_two_drivers_without_checksums(tree: Tree) -> None:
 
 
 def test_two_open_drivers_and_other_modules(tree: Tree) -> None:
-    """Of two proprietary drivers the last one counts; other modules of NVIDIA are no driver."""
+    """If there are two proprietary drivers, the last driver counts. Other modules of NVIDIA are no
+    driver."""
     tree.drop(f"lib/modules/{K}/updates/nvidia.ko")
     tree.module(K, "nvidia-a", driver("550.1", "GPL", "A"))
     tree.module(K, "nvidia-b", driver("560.1", "NVIDIA", "B"))
@@ -493,7 +497,7 @@ def test_no_driver(tree: Tree) -> None:
 
 
 def test_the_drivers_header(tree: Tree) -> None:
-    """The header is that of the driver's version; without a driver, the newest one."""
+    """The header of the driver's version is taken. Without a driver, the newest header is taken."""
     good = "#define NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API x\n"
     for version in ("550.163.01", "99.1", "595.45.04"):
         tree.put(f"usr/src/nvidia-{version}/nvidia/nv-p2p.h", good)
@@ -575,7 +579,7 @@ def test_the_tree_of_the_core(tree: Tree, place: str) -> None:
     assert said["NVPM_INCLUDES"].startswith(f"/usr/src/ofa_kernel/{place}/include ")
     # The symbols are those of the installed module all the same.
     assert said["NVPM_SYMBOLS"].startswith("/tree/ib_core.symvers ")
-    # A tree of another core is set aside, and said.
+    # A tree of another core is set aside, and a message says so.
     for kind, version, listed, why in (
         ("EX", "0x5", True, f"has another version of {REGISTER} than"),
         ("EX", "0x0", False, f"does not list {REGISTER}"),
@@ -606,7 +610,7 @@ def test_the_tree_of_another_kernel(tree: Tree) -> None:
         f"no RDMA core with peer memory for kernel {K}; /usr/src/ofa_kernel/default is that of "
         f"kernel {OTHER}: install MLNX_OFED"
     )
-    # The same link leads to the directory of this kernel, in another place.
+    # The link `default` now leads to the directory of this kernel, in another place.
     (tree.root / "usr/src/ofa_kernel/default").unlink()
     (tree.root / "usr/src/ofa_kernel/default").symlink_to(ofed(tree, f"opt/{K}", "PLAIN"))
     assert tree.configure()["NVPM_CORE"] == "PLAIN"
@@ -625,7 +629,8 @@ def test_the_core_without_peer_memory(tree: Tree) -> None:
 
 
 def test_a_loaded_core_from_elsewhere(tree: Tree) -> None:
-    """A container has loaded another core than the installed one: the given tree is believed."""
+    """A container has loaded another core than the installed core. The tree that the user gives is
+    taken."""
     given = ofed(tree, "given", "EX", "0x5")
     tree.put("bin/uname", f"#!/bin/sh\n[ $1 = -m ] && echo {ARCH} || echo {K}\n", 0o755)
     tree.says("is not of the RDMA core that kernel", OFA_KERNEL=given)
@@ -651,7 +656,8 @@ def test_the_kernel_itself_has_peer_memory(tree: Tree) -> None:
 
 
 def test_busyboxs_modinfo(tree: Tree) -> None:
-    """A shell whose own modinfo is not kmod's: the program is taken in its place."""
+    """If the shell has a modinfo of its own, which is not that of kmod, the program modinfo is run
+    in its place."""
     own = "modinfo() { echo own; }"
     symbols = tree.top / "build/find/symbols.sh"
     text = symbols.read_text()
@@ -742,7 +748,8 @@ def test_the_kernels_crates(tree: Tree) -> None:
     with_crates(tree)
     assert tree.configure()["NVPM_RUST"] == "in-kernel"
     assert tree.configure(NVPM_RUST="prebuilt")["NVPM_RUST"] == "prebuilt"
-    # A configuration without the compiler's version is content with any.
+    # If the configuration does not have the compiler's version, each version of the compiler is
+    # good.
     tree.config(K, CRATES[0])
     assert tree.configure()["NVPM_RUST"] == "in-kernel"
 
@@ -773,7 +780,7 @@ def test_why_not_the_kernels_crates(tree: Tree) -> None:
     prebuilt(f"the headers of kernel {K} lack the Rust metadata")
     tree.put(f"usr/src/linux-rust-{K}/rust/libkernel.rmeta")
     assert tree.configure()["KDIR"] == f"/usr/src/linux-rust-{K}"
-    # Another tree than the chosen one is not searched.
+    # Only the chosen tree is searched, and no other tree.
     chosen = {"KDIR": f"{tree.root}/lib/modules/{K}/build"}
     assert tree.configure(**chosen)["NVPM_RUST"] == "prebuilt"
     tree.config(K, "CONFIG_X=y")

@@ -48,8 +48,8 @@ class Checkout(System):
                 ignore=shutil.ignore_patterns("*.o", ".*.cmd", "answers.*"),
             )
         self.rust("prebuilt")
-        # make notes its words, and leaves an object and a .cmd file in each directory. It fails for
-        # a way to compile Rust, if the file fails/make.WAY exists.
+        # make notes its words, and leaves an object and a .cmd file in each directory. make fails
+        # for a way to compile Rust, if the file fails/make.WAY exists.
         words = '#!/bin/sh\necho "make $*" >>"$NVPM_SYSROOT/calls"\n'
         words += 'case "$*" in *clean*) exit ;; esac\n'
         words += "for word; do case $word in NVPM_RUST=*) way=${word#*=} ;; esac; done\n"
@@ -61,7 +61,7 @@ class Checkout(System):
         self.put("bin/make", words, 0o755)
 
     def rust(self, way: str) -> None:
-        """Makes configure choose this way, unless it is told another."""
+        """Makes configure choose this way, unless the caller names another way."""
         text = SETTINGS.replace("{root}", str(self.root)).replace("{kver}", "$KVER")
         text = text.replace("{rust}", f"${{NVPM_RUST:-{way}}}")
         self.put("tree/build/configure", f"cat <<END\n{text}END\n")
@@ -81,8 +81,8 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 def test_a_second_kernel(checkout: Checkout) -> None:
-    """Without its .cmd file, make compiles an object again. For another kernel each object has to
-    be compiled again, for the same none."""
+    """Without its .cmd file, make compiles an object again. Each object has to be compiled again
+    for another kernel, and no object for the same kernel."""
     assert checkout.build("modules", A) == 0
     assert checkout.commands() == set(DIRS)
     checkout.put("bin/make", "#!/bin/sh\n", 0o755)
@@ -208,7 +208,7 @@ def test_a_relative_place(checkout: Checkout) -> None:
 
 
 def test_the_crates_do_not_do(checkout: Checkout) -> None:
-    """A failed in-kernel build is tried as prebuilt, unless the user has chosen."""
+    """A failed in-kernel build is tried as prebuilt, unless the user has chosen the way."""
     checkout.rust("in-kernel")
     checkout.put("fails/make.in-kernel")
     assert checkout.build("modules", A) == 0
@@ -244,7 +244,7 @@ def as_nobody(checkout: Checkout, target: str, **environment: str) -> int:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_what_root_has_left(checkout: Checkout) -> None:
-    """`sudo make`, and then `make` as the tree's owner."""
+    """Runs `sudo make`, and then `make` as the tree's owner."""
     for directory in [checkout.root, *checkout.root.parents][:4]:
         directory.chmod(0o755)
     assert checkout.build("modules", A) == 0

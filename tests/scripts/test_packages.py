@@ -107,7 +107,8 @@ DISABLED = "deb-systemd-helper disable nv_peer_mem.service"
 def test_service_postinst(
     packages: Packages, old: str, links: list[str], said: bool, disabled: bool
 ) -> None:
-    """A service of 1.3 that was disabled stays so. If that cannot be known, it is said."""
+    """A service of 1.3 that was disabled stays disabled. If the package cannot know whether it was,
+    a message says so."""
     for level, link in enumerate(links, 2):
         directory = packages.root / f"etc/rc{level}.d"
         directory.mkdir(parents=True)
@@ -170,7 +171,7 @@ LOAD = (
     ],
 )
 def test_dkms_postinst(packages: Packages, conf: str, said: str) -> None:
-    """What a first installation prints, and that an update prints nothing."""
+    """A first installation prints a text, and an update prints nothing."""
     with_source(packages)
     packages.put("etc/infiniband/nv_peer_mem.conf", conf + "\n")
     assert packages.debian(f"{NAME}-dkms.postinst", "configure", "") == 0
@@ -203,8 +204,8 @@ def test_dkms_postinst_passes_a_kernel_over(packages: Packages) -> None:
 
 
 def test_dkms_postinst_fails(packages: Packages) -> None:
-    """Without an older module the message names the kernels without any; with one, it says that
-    each kernel has one."""
+    """Without an older module, the message names the kernels without a module. With an older
+    module, the message says that each kernel has a module."""
     with_source(packages, A, B)
     (packages.root / "lib/modules/5.9-left-over").mkdir()
     end = (
@@ -232,7 +233,8 @@ def test_dkms_postinst_fails(packages: Packages) -> None:
     ],
 )
 def test_dkms_prerm_of_an_update(packages: Packages, new: str, does: str) -> None:
-    """No version that knows of the modules removes one; 1.3 does not know of them."""
+    """An update removes no module, unless the new version is 1.3, which does not know of the
+    modules."""
     packages.double_of_versions()
     assert packages.debian(f"{NAME}-dkms.prerm", "upgrade", new) == 0
     assert packages.calls() == [f"versions {does}"]
@@ -320,7 +322,8 @@ def test_rpm_post(packages: Packages, enabled: bool) -> None:
 @pytest.mark.parametrize("name", ["preun", "preun dkms"])
 @pytest.mark.parametrize("status", [0, 1, 75])
 def test_rpm_preun(packages: Packages, name: str, status: int) -> None:
-    """An update (1) removes nothing. An erasure (0) does, unless memory is registered."""
+    """An update (1) removes nothing. An erasure (0) removes the module, unless memory is
+    registered."""
     packages.double_of_versions()
     packages.put("fails/nvpm", str(status))
     text = scriptlet(name).replace("%systemd_preun nv_peer_mem.service\n", "")
@@ -342,7 +345,8 @@ def test_rpm_preun_dkms_without_the_service(packages: Packages) -> None:
 
 
 def test_rpm_post_dkms(packages: Packages) -> None:
-    """A failure does not fail the transaction, keeps what works, and is said."""
+    """A failure does not fail the transaction, and keeps the working module. A message reports the
+    failure."""
     with_source(packages)
     assert packages.rpm("post dkms", 1) == 0
     assert packages.output == ""
@@ -376,7 +380,8 @@ def test_rpm_post_kmod(packages: Packages, running: str, modules_order: bool) ->
 
 @pytest.mark.parametrize("status", [0, 1, 75])
 def test_rpm_preun_kmod(packages: Packages, status: int) -> None:
-    """Only the package for the running kernel unloads the module, and only when it is erased."""
+    """Only the package for the running kernel unloads the module, and only when the package is
+    erased."""
     packages.put("fails/nvpm", str(status))
     for running, number in ((A, 1), ("6.9", 0), ("6.9", 1)):
         packages.put("bin/uname", f"#!/bin/sh\necho {running}\n", 0o755)
@@ -467,7 +472,7 @@ def settings(file: str) -> dict[str, list[str]]:
 
 
 def test_unit() -> None:
-    """The unit's order, and what starts and stops it."""
+    """The unit has the right order, and the right units start and stop it."""
     unit = settings("init.d/nv_peer_mem.service")
     before = {"systemd-modules-load.service", "openibd.service", "nvidia-persistenced.service"}
     assert set(unit["After"]) == before
@@ -492,12 +497,12 @@ def test_init_header() -> None:
         assert fields[f"Should-{side}"] == "openibd nvidia-persistenced"
     assert (fields["Default-Start"], fields["Default-Stop"]) == ("2 3 4 5", "0 1 6")
     assert fields["Provides"] == "nv_peer_mem"
-    # Started late and stopped early.
+    # SysV init starts the service late, and stops it early.
     assert "\n# chkconfig: 2345 95 05\n" in text
 
 
 def test_udev_rules() -> None:
-    """The rules match the modules that the service needs, and its own."""
+    """The rules match the modules that the service needs, and nv_peer_mem itself."""
     lines = (TOP / "init.d/90-nv_peer_mem.rules").read_text(encoding="utf-8").splitlines()
     event = f'RUN+="/usr/lib/{NAME}/module-event'
     assert [line for line in lines if line and not line.startswith("#")] == [

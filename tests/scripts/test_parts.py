@@ -21,8 +21,8 @@ def system(tmp_path: Path) -> System:
 
 @pytest.mark.parametrize("fails", [True, False])
 def test_prepare(system: System, fails: bool) -> None:
-    """A missing part passes the kernel over (77), and any other status would stop its
-    installation."""
+    """If a part is missing, the status is 77, by which dkms passes the kernel over. Any other
+    status would stop dkms' installation."""
     source = system.root / "source/build"
     shutil.copytree(TOP / "build/dkms", source / "dkms")
     code = 1 if fails else 0
@@ -36,8 +36,8 @@ def test_prepare(system: System, fails: bool) -> None:
 
 
 def assembly(system: System, *words: str, makes: bool = True) -> int:
-    """Runs the script. A file is current if it contains `current`. build/make makes it so, unless
-    there is no Rust."""
+    """Runs the script. A file is current if it contains `current`. build/make makes the file
+    current, unless there is no Rust."""
     build = system.root / "source/build"
     shutil.copytree(TOP / "build/dkms", build / "dkms", dirs_exist_ok=True)
     system.put(
@@ -65,7 +65,7 @@ def test_assembly(system: System) -> None:
 
 @pytest.mark.parametrize("words", [[], ["--as-it-is"]])
 def test_assembly_without_rust(system: System, words: list[str]) -> None:
-    """A missing file is said. A file of other sources is an error."""
+    """A missing file is reported. A file of other sources is an error."""
     assert assembly(system, *words, makes=False) == 0
     for arch in ("x86_64", "aarch64"):
         line = (

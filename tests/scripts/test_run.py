@@ -9,7 +9,7 @@ from system import TOP, System
 
 @pytest.fixture
 def machine(tmp_path: Path) -> System:
-    """A Debian machine of root. Nothing is installed on it but what the doubles are for."""
+    """Makes a Debian machine of root, which has only the programs that the doubles replace."""
     system = System(tmp_path / "root")
     for name in ("apt-get", "python3"):
         system.put(f"bin/{name}", f'#!/bin/sh\necho "{name} $*" >>"$NVPM_SYSROOT/calls"\n', 0o755)

@@ -151,8 +151,8 @@ def test_start_tells_systemd(service: Service) -> None:
 
 @pytest.mark.parametrize("module", ["ib_uverbs", "nvidia", "nv_peer_mem"])
 def test_start_fails(service: Service, module: str) -> None:
-    """The message has what modprobe says, then what the kernel has said since, then advice. What a
-    terminal would obey is replaced."""
+    """The message has modprobe's words, then the kernel's words since the start, then advice. Codes
+    that a terminal would obey are replaced."""
     service.unload("nvidia", "ib_uverbs")
     service.put(f"fails/modprobe.{module}", f"modprobe: ERROR: could not insert '{module}': x\n")
     said = [
@@ -233,8 +233,8 @@ REASONS = {
 
 @pytest.mark.parametrize("conf", REASONS, ids=repr)
 def test_boot(service: Service, conf: str) -> None:
-    """The same by systemd, once as ExecCondition, and by SysV init. A start by a user, or by
-    systemd after the boot, loads the module whatever the file says."""
+    """The boot has the same result by systemd, also as ExecCondition, and by SysV init. A start by
+    a user, or by systemd after the boot, loads the module whatever the file says."""
     service.put(CONF, conf + "\n")
     reason = REASONS[conf]
     boots = [("start", {"PREVLEVEL": "N"})]
@@ -317,8 +317,8 @@ def test_a_loaded_driver_is_enough(service: Service) -> None:
 
 
 def test_no_gpu_and_no_boot(service: Service) -> None:
-    """Without a GPU even a later start by systemd is of no use, but a user sees the reason of the
-    driver."""
+    """Without a GPU, even a later start by systemd is of no use. A start by a user shows the
+    driver's reason."""
     service.unload("nvidia")
     service.no_device()
     service.put("fails/modprobe.nvidia", "modprobe: ERROR: No such device\n")
@@ -389,7 +389,7 @@ def test_stop_tells_systemd(service: Service) -> None:
 @pytest.mark.parametrize("marker", [True, False])
 @pytest.mark.parametrize("conf", ["MARKER=yes", "MARKER=no"])
 def test_stop_while_memory_is_registered(service: Service, marker: bool, conf: str) -> None:
-    """After a stop in vain everything is as before, and the marker, too."""
+    """After a stop in vain everything is as before, also the marker."""
     service.put(CONF, conf + "\n")
     service.load(references=3, marker=marker)
     service.put("fails/rmmod.nv_peer_mem", "rmmod: ERROR: Module is in use\n")
@@ -421,7 +421,8 @@ def test_stop_fails_though_not_in_use(service: Service) -> None:
 
 @pytest.mark.parametrize("job", ["", "0", "17"])
 def test_the_unit_stays_active(service: Service, job: str) -> None:
-    """A stop in vain by systemd: systemd's job is cancelled, and the unit counts as active."""
+    """If systemd stops the service in vain, systemd's job is cancelled, and the unit counts as
+    active."""
     environment = service.systemd()
     service.load(references=1)
     service.put("job", job)
@@ -496,7 +497,7 @@ NOTE = (
 
 @pytest.mark.parametrize("references", [0, 7])
 def test_the_module_of_a_pod(service: Service, references: int) -> None:
-    """The service neither loads a second module nor unloads the pod's, and loads no marker."""
+    """The service loads no second module, does not unload the pod's module, and loads no marker."""
     service.put(CONF, "ONBOOT=yes\nMARKER=yes\n")
     service.load_by_pod(references=references)
     for word, said in (
@@ -528,7 +529,7 @@ def test_systemd_skips_the_module_of_a_pod(service: Service) -> None:
 
 @pytest.mark.parametrize("nvpm, code", [(0, 0), (3, 3), (UNKNOWN, 0)])
 def test_status_of_the_module_of_a_pod(service: Service, nvpm: int, code: int) -> None:
-    """nvpm's screen names the owner. Without Python, the script does."""
+    """nvpm's screen names the owner. Without Python, the script names the owner."""
     service.load_by_pod()
     service.put("status.code", str(nvpm))
     assert service.does("status") == code
@@ -620,8 +621,8 @@ def test_restart(service: Service, word: str) -> None:
     ],
 )
 def test_status(service: Service, loaded: bool, nvpm: int, code: int) -> None:
-    """nvpm's screen is shown. Its success on a machine that needs no module is no running
-    service."""
+    """nvpm's screen is shown. If nvpm succeeds on a machine that needs no module, the service is
+    still not running."""
     if loaded:
         service.load()
     service.put("status", "the screen")
