@@ -110,7 +110,7 @@ check "the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
 keeps "a downgrade that does not compile" "$version" "$version" /tmp/broken-1.9.5.deb
 broken "$version"
 keeps "the same version, which does not compile" "$version" "0.earlier-$version" "/tmp/broken-$version.deb"
-# What is missing is no failure of the package.
+# A missing program must not make the package fail.
 without /usr/bin/make
 told "without make" "nv_peer_mem is not built for kernel $kver: make is missing" dpkg --configure -a
 check "without make the module is still there" [ "$(module_version)" = "$version" ]

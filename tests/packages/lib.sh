@@ -143,7 +143,7 @@ driver=/lib/modules/$kver/updates/dkms/nvidia.ko
 # The file of the RDMA core with peer memory, which comes with OFED's directory /usr/src/ofa_kernel.
 core=/lib/modules/$kver/updates/ib_core.ko
 
-# without PATH...: moves the files away, until `back` is called.
+# without PATH...: moves the files away. They stay away until `back` is called.
 away=()
 without() {
 	away+=("$@")
@@ -157,8 +157,8 @@ without_driver() {
 	depmod "$kver"
 }
 
-# edited PATH COMMAND...: replaces the file by the output of COMMAND, which reads the old file,
-# until `back` is called.
+# edited PATH COMMAND...: replaces the file by the output of COMMAND, which reads the old file. The
+# new file stays until `back` is called.
 edited() {
 	without "$1"
 	"${@:2}" <"$1.away" >"$1"
@@ -174,7 +174,7 @@ back() {
 	away=()
 }
 
-# with_config SED_SCRIPT: edits the kernel's configuration, until `back` is called.
+# with_config SED_SCRIPT: edits the kernel's configuration. The edit lasts until `back` is called.
 with_config() { edited "/usr/src/linux-headers-$kver/.config" sed "$1"; }
 
 # debs DIR: prints the packages in DIR, in the order that dpkg needs.
@@ -226,8 +226,8 @@ kernel_installed() {
 # missing. From the source of the library, one file is enough.
 rust=(/usr/bin/rustc "/usr/src/rustc-$( (rustc --version || true) 2>/dev/null | cut -d' ' -f2)/library/core/src/lib.rs")
 
-# with_proprietary_driver: changes the licence in the driver's file to NVIDIA's, until `back` is
-# called. The new text has the same length, so that nothing moves in the file.
+# with_proprietary_driver: changes the licence in the driver's file to NVIDIA's. The change lasts
+# until `back` is called. The new text has the same length, so that nothing moves in the file.
 with_proprietary_driver() {
 	edited "$driver" env LC_ALL=C sed 's|license=Dual MIT/GPL|license=NVIDIA\x00x=123|'
 	check "the driver is the proprietary one" [ "$(modinfo -k "$kver" -F license nvidia)" = NVIDIA ]
