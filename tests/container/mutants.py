@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Lists mistakes in the program of the container image, each with the test that notices the mistake
-(tests/try_mutants.py). Most of them are a little wrong: a boundary, the second of two, a condition
-that holds too often."""
+(tests/try_mutants.py). Most mistakes are small: a boundary, the second of two, a condition that
+holds too often."""
 
 NODE, DECIDE, PLACES, CACHE = "node.py", "decide.py", "places.py", "cache.py"
 SERVE, BUILD, OWNERS = "serve.py", "build.py", "owners.py"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What the cache keeps, for which node, and what becomes of damaged entries."""
+"""Tests which entries the cache keeps, for which node, and what becomes of damaged entries."""
 
 import os
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_every_part_of_the_key(cache: Cache, node: Files, built: Path, changed: 
     elif changed == "build":
         node.put("/sys/kernel/notes", "another build of the same release")
     else:
-        # Another build of the same version.
+        # This is another build of the same version.
         node.put(f"/sys/module/{changed}/notes/.note.gnu.build-id", "another")
     assert cache.modules(cache.key(node, name, version)) == []
 
@@ -89,7 +89,7 @@ def test_a_damaged_entry(cache: Cache, node: Files, built: Path, file: str, dama
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"files": null}', '{"files": {"x": 1}}'])
 def test_a_strange_entry(cache: Cache, node: Files, built: Path, text: str) -> None:
-    """Whatever the file about an entry says, the pod goes on."""
+    """The pod goes on, whatever the file about an entry contains."""
     key = cache.key(ready(node), NAME, "2.0.0")
     cache.store(key, built)
     (cache.place(key) / "about.json").write_text(text, encoding="utf-8")
@@ -99,7 +99,7 @@ def test_a_strange_entry(cache: Cache, node: Files, built: Path, text: str) -> N
 def test_a_directory_that_became_read_only(
     cache: Cache, node: Files, built: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after an error of the disk."""
+    """A file system becomes read-only after an error of the disk."""
     key = cache.key(ready(node), NAME, "2.0.0")
     cache.store(key, built)
 
@@ -126,7 +126,7 @@ def test_only_the_last_entries_stay(cache: Cache, node: Files, built: Path) -> N
         keys.append(cache.key(node, NAME, "2.0.0"))
         cache.store(keys[-1], built)
         os.utime(cache.place(keys[-1]), (number, number))
-    # The entry was used, so a later one goes in its place.
+    # This entry is used, so the cache removes a later entry in its place.
     assert cache.modules(keys[2])
     cache.store({**keys[0], "name": NAME, "version": "3"}, built)
     left = [bool(cache.modules(key)) for key in keys]

@@ -52,7 +52,7 @@ def test_either_module_of_the_core_has_peer_memory(node: Files, where: str) -> N
 
 def test_the_drivers_container_unloads(node: Files) -> None:
     """The driver's manager unloads nvidia_uvm before nvidia_peermem and nvidia. A module that is
-    loaded between these would make it fail."""
+    loaded between these steps would make the manager fail."""
     node.load("nvidia")
     node.load_core()
     node.contain_driver()
@@ -90,8 +90,9 @@ def test_each_sign_of_an_ofed_container(node: Files, sign: str) -> None:
 
 def test_the_drivers_container_has_left_half_a_driver(node: Files) -> None:
     """On RHEL, the container's script unloads nvidia_uvm, fails at nvidia, which nvidia_peermem
-    holds, unloads nvidia_peermem, and ends without an error. The file with its process number and
-    its root directory are gone then. The next container does not load nvidia_uvm."""
+    holds, unloads nvidia_peermem, and ends without an error. The container's file with its process
+    number and the container's root directory are gone then. The next container does not load
+    nvidia_uvm."""
     node.load("nvidia")
     node.load_core()
     node.put("/run/nvidia/nvidia-driver.state", "digest\n")
@@ -223,7 +224,8 @@ def test_a_container_ends(node: Files, name: str, away: str, goes: bool) -> None
 
 
 def test_an_early_operator(node: Files) -> None:
-    """Such an operator has no file that says that the driver's container is ready."""
+    """An early version of the operator has no file that says that the driver's container is
+    ready."""
     node.load("nvidia")
     node.load_core()
     node.contain_driver()

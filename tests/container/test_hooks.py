@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The hook for the OFED container: when it is written, and what it does there."""
+"""Tests when the hook for the OFED container is written, and what the hook does in the
+container."""
 
 import os
 import subprocess
@@ -76,7 +77,8 @@ def test_unloads_and_loads(container: Container) -> None:
 
 
 def test_leaves_a_module_under_nvidias_name(container: Container) -> None:
-    """The pod, or NVIDIA's, loads the module again."""
+    """The hook does not load the module again, because the owner of a module with this name does
+    so."""
     container.node.load("nvidia_peermem")
     assert container.run(PRE) == ["rmmod nvidia_peermem"]
     assert container.run(POST) == []

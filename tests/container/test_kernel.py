@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The calls of insmod, with a double of it."""
+"""The calls of insmod, with a double of insmod."""
 
 from pathlib import Path
 

@@ -47,7 +47,7 @@ def test_a_command_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The metrics are made once for several servers that ask at a time."""
+    """The metrics are made once for several servers that ask at the same time."""
     calls = tmp_path / "calls"
     words = f"open({str(calls)!r}, 'a').write('x'); print('m 1')"
     made = metrics.printed

@@ -36,7 +36,7 @@ def held(node: Files) -> Files:
     ],
 )
 def test_a_pod(held: Files, group: str) -> None:
-    """Both drivers of control groups, systemd's and cgroupfs'."""
+    """Control groups have the names of systemd's driver, or of the driver cgroupfs."""
     run(held, 4711, group)
     (owner,) = owners(held.root)
     assert owner.pod == UID

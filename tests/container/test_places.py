@@ -56,7 +56,7 @@ def test_headers(node: Files) -> None:
 
 @pytest.mark.parametrize("target", ["/usr/src/any", "../../../usr/src/any"])
 def test_headers_behind_a_link(node: Files, target: str) -> None:
-    """An absolute link is that of another root directory."""
+    """An absolute link begins at the root directory of the node."""
     node.put(f"{HOST}/usr/src/any/.config")
     link = node.put(lib(HOST, "build"))
     link.unlink()
@@ -66,7 +66,7 @@ def test_headers_behind_a_link(node: Files, target: str) -> None:
 
 
 def test_the_loaded_driver(node: Files, cache: Cache) -> None:
-    """The driver of the container and another one on the node: the loaded one counts."""
+    """If the container has a driver and the node another driver, the loaded driver counts."""
     node.load("nvidia", "550.1")
     node.put(lib(DRIVER, "kernel/drivers/video/nvidia.ko"), module("nvidia", "570.1"))
     node.put(lib(DRIVER, "kernel/drivers/video/nvidia-uvm.ko"), module("nvidia_uvm", "550.1"))
@@ -130,7 +130,7 @@ def test_a_core_without_a_checksum(node: Files) -> None:
 
 
 def test_the_core_of_the_container(node: Files) -> None:
-    """AKS: the driver is the node's, and OFED is the container's."""
+    """On AKS, the driver is the node's, and OFED is the container's."""
     node.load_core("25.10")
     node.contain_ofed()
     node.put(lib(HOST, "kernel/ib_core.ko"), module("ib_core", "inbox"))

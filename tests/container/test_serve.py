@@ -20,7 +20,8 @@ NAME = "nvidia_peermem"
 
 
 class World:
-    """The node, a clock, and what has been asked of the build and of the kernel."""
+    """Has the node and a clock, and records the keeper's requests to the build and to the
+    kernel."""
 
     def __init__(self, node: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.node, self.now, self.calls = node, 1000.0, list[str]()
@@ -133,7 +134,8 @@ def test_another_core(world: World) -> None:
 
 @pytest.mark.parametrize("leaves", [OFED_READY, "/sys/module/nvidia_uvm"])
 def test_a_container_ends_during_the_load(world: World, leaves: str) -> None:
-    """The container's script has found no module to unload, and fails later because of this one."""
+    """The container's script has found no module to unload. The script fails later, because the
+    keeper has loaded this module."""
     world.node.contain_driver()
     world.node.contain_ofed()
     world.look()
@@ -144,7 +146,8 @@ def test_a_container_ends_during_the_load(world: World, leaves: str) -> None:
 
 
 def test_a_neighbour_is_replaced_during_the_build(world: World) -> None:
-    """The module may be for either driver, and so may the symbols that are kept of it."""
+    """The module may be built for the old driver or for the new driver, and so may the kept
+    symbols."""
     old = world.node.identity("nvidia")
     world.replaced = "2"
     world.look()
@@ -236,7 +239,7 @@ def test_the_build_fails(world: World) -> None:
 
 
 def test_told_again_until_the_next_attempt(world: World) -> None:
-    """The driver goes and comes back between two attempts."""
+    """The driver is unloaded and loaded again between two attempts."""
     world.failed = "gcc is missing"
     failed = world.look()
     world.node.drop("/sys/module/nvidia")
@@ -267,8 +270,8 @@ def test_the_kernel_refuses(world: World) -> None:
 
 
 def test_the_kernel_refuses_and_nothing_can_be_built(world: World) -> None:
-    """The refusal may have another cause than the module, as too little memory, and the driver's
-    container has no headers after some restarts."""
+    """The refusal may have another cause than the module, such as too little memory, and the
+    driver's container has no headers after some restarts."""
     world.look()
     world.refused, world.missing = "insmod: ERROR: could not insert module: busy", "no headers"
     world.look()
