@@ -206,8 +206,8 @@ class Trial:
 
     def cost(self, address):
         """Prints how many microseconds a registration takes that the library translates, and how
-        many one takes if the program exports the memory itself. Both programs call from Python. The
-        program that exports the memory itself makes three calls."""
+        many microseconds a registration takes if the program exports the memory itself. Both
+        programs call from Python. The program that exports the memory itself makes three calls."""
         export, own = self.cuda.cuMemGetHandleForAddressRange, self.verbs.ibv_reg_dmabuf_mr
         own.restype = ctypes.POINTER(Mr)
         own.argtypes = [c_void_p, c_uint64, c_size_t, c_uint64, c_int, c_int]

@@ -76,8 +76,9 @@ def test_way_without_the_auditor(bed, way):
 
 
 def test_libibverbs_without_the_auditor_bound_deeply(bed):
-    """The command passes the library by. There is no device, so the real kernel refuses it. The log
-    says why, and says nothing about a library that was opened in another way."""
+    """The command does not go through the library. There is no device, so the real kernel refuses
+    the command. The log says why, and says nothing about a library that was opened in another
+    way."""
     for verbs in ("new", "symbolic", "noplt"):
         ran = bed.run("cuda context deeply", reg(GPU), verbs=verbs, NVPM_PRELOAD_LOG=1)
         assert ran.printed[0].startswith("errno=")
@@ -102,7 +103,8 @@ def test_plugin(bed):
 
 @pytest.mark.parametrize("access", [LOCAL, LOCAL | WRITE])
 def test_verbs_of_the_header(bed, access):
-    """verbs.h calls one function if the flags are a constant, and another one for other flags."""
+    """verbs.h calls one function if the flags are a constant, and another function for other
+    flags."""
     words = ("cuda context", reg(GPU, access=access), f"iova {GPU:#x} 4096 1 0x7000")
     ran = bed.run(*words, client="linked")
     assert ran.printed == 2 * registered(GPU, 4096)
@@ -304,7 +306,7 @@ def test_thread_without_context(bed):
 
 def test_pool_in_a_thread_without_context(bed):
     """Memory of a pool has no context, so the library gives the thread the primary context of the
-    GPU that has the memory, which is the second one. The library takes the context away
+    GPU that has the memory, which is the second GPU. The library takes the context away
     afterwards."""
     ran = bed.run("cuda verbs thread", reg(POOL), reg(POOL + 4096))
     assert ran.printed == registered(POOL, 4096) + registered(POOL + 4096, 4096)

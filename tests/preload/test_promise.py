@@ -64,7 +64,8 @@ def test_commands_at_wrong_addresses(bed):
 
 @pytest.mark.parametrize("address, peer", [("host", 0), (f"{GPU:#x}", 1), (f"{GPU:#x}", 0)])
 def test_error_number_after_a_success(bed, address, peer):
-    """A program may look at the error number after several calls. It is not that of the refusal."""
+    """A program may look at the error number after several calls. The number must not be that of
+    the refused registration."""
     words = f"cuda context reg {address} 4096 1"
     ran = bed.run(words, client="linked", PEER_MEMORY=peer, PRINTS_ERRNO=1)
     assert ran.printed == ["registered, errno=7"]
@@ -83,8 +84,8 @@ def test_no_libibverbs_is_kept(bed):
 @pytest.mark.parametrize("audit", [True, False])
 @pytest.mark.parametrize("first", [True, False])
 def test_another_preloaded_library(bed, first, audit):
-    """A shim wraps ioctl() with RTLD_NEXT. It must be called once for each command, whether it or
-    the library is preloaded first."""
+    """A shim wraps ioctl() with RTLD_NEXT. It must be called once for each command, whether the
+    shim or the library is preloaded first."""
     order = [bed.where / "shim.so", bed.library]
     preload = ":".join(map(str, order if first else order[::-1]))
     words = {"client": "linked", "LD_PRELOAD": preload}
@@ -190,7 +191,7 @@ def test_table_of_symbols_that_is_empty(bed):
 
 def test_libcuda_that_is_not_initialized(bed):
     """A program that only looks for GPUs may close libcuda at any time, so the library calls none
-    of its functions. A monitor has other files of the driver open."""
+    of libcuda's functions. A monitor has other files of the driver open."""
     words = ("libcuda", reg(NO_MEMORY), "close_cuda", reg(NO_MEMORY), HOST)
     assert not both(bed, *words, client="linked").cuda
     for name in ("nvidiactl-double", "nvidia-cap1-double"):
@@ -284,8 +285,8 @@ def test_thread_that_cannot_be_cancelled(bed, addr):
 @pytest.mark.parametrize("log", [0, 1])
 @pytest.mark.parametrize("addr, peer", [(GPU, 0), (GPU, 1), (NO_MEMORY, 0)])
 def test_pending_cancellation(bed, addr, peer, log):
-    """ibv_reg_mr() is not a cancellation point. A translation must not be one either, although it
-    calls close()."""
+    """ibv_reg_mr() is not a cancellation point. A translation must not be a cancellation point
+    either, although it calls close()."""
     words = {"events": False, "PEER_MEMORY": peer, "NVPM_PRELOAD_LOG": log}
     ran = bed.run("cuda verbs cancelled", reg(addr), **words)
     assert ran.printed[0] == "returned, then cancelled"
