@@ -10,8 +10,8 @@ from typing import BinaryIO, Iterator, Tuple
 Inner = Tuple[str, BinaryIO]
 TAR = (257, b"ustar")
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-# The record at the end of a zip file: its first bytes, its size, and where it has the number of
-# members and the size of the list of members. A comment of 64 KiB at most stands behind it.
+# The record at the end of a zip file: its first bytes, its size, and the places of the number of
+# members and of the size of their list. A comment of 64 KiB at most stands behind the record.
 ZIP_END, ZIP_END_SIZE, ZIP_NUMBER, ZIP_SIZE = b"PK\x05\x06", 22, 10, 12
 LONGEST_COMMENT = 1 << 16
 # zipfile reads the whole list of members.
@@ -61,7 +61,7 @@ def of_tar(file: BinaryIO) -> Iterator[Inner]:
     """Yields the files in a tar archive, which may be a pipe."""
     with tarfile.open(fileobj=file, mode="r|", tarinfo=Member) as archive:
         for member in archive:
-            # tarfile keeps each member, and an archive may have millions of empty ones.
+            # tarfile keeps each member, and an archive may have millions of empty members.
             archive.members = []  # type: ignore[attr-defined]
             inner = archive.extractfile(member) if member.isfile() else None
             if inner:

@@ -10,7 +10,7 @@ from typing import BinaryIO, Callable, Optional, Tuple, cast
 # Bytes that are read at once.
 CHUNK = 4096
 # The memory that the contents of a compressed file may take. xz -9 takes 65 MiB, and xz -6, which
-# is the default, takes 9 MiB. A file within another one gets the smaller room, so that both
+# is the default, takes 9 MiB. A file within another file gets the smaller room, so that both files
 # together stay below 100 MiB.
 MEMORY, INNER_MEMORY = 70 << 20, 10 << 20
 Opener = Callable[[BinaryIO], BinaryIO]

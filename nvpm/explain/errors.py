@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Finds the names of Linux errors in a line: as a name (ENOMEM), in the C library's words (Cannot
 allocate memory), or as a number (errno 12, -12). Results of CUDA's driver are found by name and
-number. The tables are here, because the log may come from another system than the one that nvpm
-runs on."""
+number. The tables are here, because the log may come from another system than nvpm's own."""
 
 import re
 from typing import FrozenSet, Iterator
@@ -40,7 +39,8 @@ ERRORS = {
     "ENOTSUPP": (524, "Unknown error 524"),
 }
 # Results of CUDA's driver, with the number and the words that stand for each. The words of
-# cuGetErrorString() are left out, because some of them are those of the C library in small letters.
+# cuGetErrorString() are left out, because some of these words differ from the C library's words
+# only in capitals.
 RESULTS = {
     "CUDA_ERROR_INVALID_VALUE": (1, "CUDA_ERROR_INVALID_VALUE"),
     "CUDA_ERROR_OUT_OF_MEMORY": (2, "CUDA_ERROR_OUT_OF_MEMORY"),

@@ -57,14 +57,14 @@ def compared(verdict: Verdict, facts: List[Fact]) -> Verdict:
 
 def is_here(hosts: Set[str], host: str) -> bool:
     """Returns whether a log with these hosts is of this host. The domain of this host does not
-    count, and the hosts of a log have none."""
+    count, because the hosts of a log have no domain."""
     return bool(host) and host.partition(".")[0] in hosts
 
 
 def to_do(found: Found, facts: Optional[List[Fact]]) -> str:
-    """Returns the advice. If the fact that confirms the cause on this node gives advice, and the
-    cause leaves the advice to the node, this advice counts, because it names only what is installed
-    here."""
+    """Returns the advice. A cause may leave the advice to this node. If the fact that confirms such
+    a cause gives advice, the advice of the fact counts, because the fact names only what is
+    installed here."""
     if facts is not None and found.cause.of_node:
         for fact in seen(found.cause.status, facts).confirm:
             if fact.advice:

@@ -2,10 +2,10 @@
 """Ranks the causes of what was found in a log.
 
 A cause is as sure as the surest message that shows it. A cause of the newest run comes first. Each
-further message and each fact that a case needs makes it surer. Causes that other failures can have,
-such as a peer that is gone, come after causes that are as sure. The earliest line decides between
-equal causes. A line that only says that something is missing never comes before an earlier line
-that says why."""
+further message and each fact that a case needs makes the cause surer. Causes that other failures
+can have, such as a peer that is gone, come after causes that are as sure. The earliest line decides
+between equal causes. A line that only says that something is missing never comes before an earlier
+line that says why."""
 
 from typing import Dict, FrozenSet, Iterable, List, NamedTuple
 
@@ -15,13 +15,14 @@ from .log_facts import LogFacts
 from .model import FINE, FOLLOWS, NAMED, POSSIBLE, Case, Cause
 from .scan import Hit, Scan, Variant, line_allows
 
-# What a further message, or a fact that a case needs, adds.
+# The number that a further message, or a fact that a case needs, adds to the score.
 ONE_MORE = 0.5
 MOST_MORE = 2
-# Transfers fail in these ways after something else has failed, on this node or on another one.
+# Transfers fail in these ways after something else has failed, on this node or on another node.
 LATE = frozenset({c.NETWORK, c.PEER_NIC, c.FREED, c.OTHER_VERSIONS, c.BOOTSTRAP})
 LATER = 0.75
-# A cause that stands in earlier runs only is not what people ask about.
+# The number by which the score of a cause falls if only earlier runs show the cause, because people
+# ask about the newest run.
 EARLIER_RUN = 1.5
 # The causes by which no peer-memory module is loaded.
 NOT_LOADED = frozenset(
@@ -42,7 +43,7 @@ NOT_LOADED = frozenset(
         c.PARAMETER,
     }
 )
-# A cause that only says what is missing, and the causes by which it can be missing.
+# For each cause that only says which part is missing, the causes by which this part can be missing.
 REASONS: Dict[Cause, FrozenSet[Cause]] = {
     c.NO_DEVICE: frozenset(
         {
@@ -59,7 +60,7 @@ REASONS: Dict[Cause, FrozenSet[Cause]] = {
     c.NO_CLIENT: NOT_LOADED,
     c.MARKER: NOT_LOADED,
 }
-# Only NVIDIA's NICs have these, and EFA's driver does not use the RDMA core's peer memory.
+# Only NVIDIA's NICs have these causes, and EFA's driver does not use the RDMA core's peer memory.
 NOT_ON_EFA = frozenset(
     {
         c.DEVX,
@@ -81,7 +82,7 @@ ON_OTHER_NIC: Dict[Cause, Cause] = {
     c.VMM: c.NIC_NEVER_ASKS,
     c.NO_DMABUF: c.NIC_NO_DMABUF,
 }
-# Only NVIDIA's GPUs have these.
+# Only NVIDIA's GPUs have these causes.
 OF_NVIDIA_GPU = frozenset({c.NO_CLIENT, c.MARKER, c.MEMORY_PEERS, c.NO_DMABUF, c.GEFORCE, c.VMM})
 OTHER_GPU = frozenset({"amd", "other_gpu"})
 NVIDIA_GPU = frozenset({"geforce", "data_center"})
@@ -124,8 +125,8 @@ class Found:
         self.earlier = False
 
     def best(self) -> Proof:
-        """Returns the surest proof. Of several in one line, a message with fewer causes says
-        more."""
+        """Returns the surest proof. If several proofs are in one line, the message with the fewest
+        causes says most."""
         return min(
             self.proofs,
             key=lambda one: (-one.sure, one.hit.order, len(one.variant.entry.message.cases)),
@@ -190,12 +191,13 @@ class Verdict(NamedTuple):
 
 
 def of_other_nic(cause: Cause, facts: LogFacts) -> bool:
-    """Returns whether the log's only network is EFA, and the cause is one of other NICs."""
+    """Returns whether the log's only network is EFA, and only other NICs can have the cause."""
     return cause in NOT_ON_EFA and "efa" in facts.names and not NVIDIA_NIC & facts.names
 
 
 def of_other_gpu(cause: Cause, facts: LogFacts) -> bool:
-    """Returns whether the log names only GPUs of other makers, and the cause is one of NVIDIA's."""
+    """Returns whether the log names only GPUs of other makers, and only NVIDIA's GPUs can have the
+    cause."""
     return (
         cause in OF_NVIDIA_GPU
         and not OTHER_GPU.isdisjoint(facts.names)
@@ -230,8 +232,8 @@ def excluded(variant: Variant, facts: LogFacts) -> str:
 
 
 def cases_of(variant: Variant, facts: LogFacts) -> List[Case]:
-    """Returns the cases of a message that hold. Of the cases that are more than possible, the first
-    one that holds wins, so a table has the special cases before the general ones."""
+    """Returns the cases of a message that hold. The first case that holds and is more than possible
+    wins, so a table has the special cases before the general ones."""
     message = variant.entry.message
     found: List[Case] = []
     won = False
@@ -279,8 +281,8 @@ def mark_earlier(found: Iterable[Found], follows: Iterable[Aside]) -> None:
 
 
 def explain_by(general: Found, reasons: Iterable[Found]) -> None:
-    """Puts each of the reasons that stand in the log before the general cause in front of it. The
-    general cause shows that such a reason did harm, so the reason is as sure."""
+    """A reason can stand in the log before the general cause. Puts each such reason in front of the
+    general cause. The general cause shows that the reason did harm, so the reason is as sure."""
     for one in reasons:
         if one.first() <= general.first():
             least = general.sure()

@@ -40,8 +40,8 @@ NO_HOST = re.compile(r"(?:mlx\d|nvidia\d*|ib\d|eth\d|gpu\d|cuda\d|libfabric|rank
 
 
 class Source(NamedTuple):
-    """What printed a line. Unknown parts are empty. A process is named by its number, and its GPU
-    if NCCL says which."""
+    """The program that printed a line. Unknown parts are empty. A process is named by its number,
+    and by its GPU if NCCL prints the GPU."""
 
     host: str = ""
     process: str = ""
@@ -80,7 +80,7 @@ def source_of(found: Match[bytes]) -> Source:
     def first(names: Iterable[str]) -> str:
         return next((groups[name] for name in names if groups[name]), "")
 
-    # Domains do not count, because the same host is printed with and without one.
+    # Domains do not count, because the same host is printed with and without a domain.
     host = first(HOSTS)
     host = host if host.replace(".", "").isdigit() else host.partition(".")[0]
     process = groups["nccl_pid"] and f"{groups['nccl_pid']}:{groups['nccl_gpu']}"

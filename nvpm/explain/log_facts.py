@@ -67,6 +67,6 @@ def can_match(one: Sign, small: str) -> bool:
 
 
 def has_facts(line: str) -> bool:
-    """Returns whether a line may show facts: a variable, or what a sign needs."""
+    """Returns whether a line may show facts: a variable, or a text that a sign needs."""
     small = line.lower()
     return "_" in line or any(text in small for text in NEEDED)

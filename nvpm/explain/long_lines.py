@@ -9,7 +9,7 @@ from typing import Callable, Iterator, Tuple
 
 # A part has this number of bytes at most.
 LONGEST = 1 << 16
-# What is kept of the beginning and of the end of a longer part.
+# The number of bytes that stay of the beginning and of the end of a longer part.
 KEPT = 1 << 13
 # The ends of lines within a line: a carriage return, and the ends that a string of JSON has.
 END = re.compile(rb"\r|\\+[nr]")
@@ -17,7 +17,7 @@ END = re.compile(rb"\r|\\+[nr]")
 
 def lines(readline: Callable[[int], bytes]) -> Iterator[bytes]:
     """Yields the lines of a file without NUL bytes, which stand in logs that were cut off while a
-    program wrote them. A part of a line has no line end, except for the last one."""
+    program wrote them. Only the last part of a line has a line end."""
     rest = b""
     part = readline(LONGEST)
     while part:
@@ -38,8 +38,8 @@ def lines(readline: Callable[[int], bytes]) -> Iterator[bytes]:
 
 
 def divided(text: bytes) -> Tuple[bytes, bytes]:
-    """Returns the part of an unfinished line up to its last own line end, and the rest. Of a long
-    rest only the beginning and the end stay."""
+    """Returns the part of an unfinished line up to its last own line end, and the rest. If the rest
+    is long, only its beginning and its end stay."""
     last = 0
     for end in END.finditer(text):
         last = end.end()

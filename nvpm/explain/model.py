@@ -39,7 +39,7 @@ class Cause(NamedTuple):
     # what is installed here.
     of_node: bool = False
     # What to do on the machine that asks, with the words of facts/advice.py in braces. `nvpm
-    # advise` prints it in place of `do`.
+    # advise` prints this text in place of `do`.
     here: str = ""
 
 
@@ -56,8 +56,8 @@ class Case(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message that a program prints. Of the cases that are more than possible, the first one that
-    holds in a log wins. Possible cases are named beside it."""
+    """A message that a program prints. The first case that holds in a log and is more than possible
+    wins. Possible cases are named beside the winner."""
 
     # The literal text of the message, with the placeholders of texts.py where the text varies.
     text: str

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Finds the texts that a pattern needs: a line without all of them cannot match. A search for a
-text is faster than a pattern, and most lines of a log have none of the texts."""
+"""Finds the texts that a pattern needs: a line that has none of these texts cannot match. A search
+for a text is faster than a pattern, and most lines of a log have none of the texts."""
 
 import importlib
 import sys
@@ -15,7 +15,7 @@ Texts = Tuple[str, ...]
 
 def texts(pattern: Pattern[str]) -> Texts:
     """Returns the needed texts of a pattern in small letters, or nothing. A line matches only if it
-    contains one of them."""
+    contains at least one of these texts."""
     return needed_by(parser.parse(pattern.pattern)) or ()
 
 
@@ -44,7 +44,7 @@ def needed_by(sequence: Any) -> Optional[Texts]:
 
 def letter_of(operator: str, value: Any) -> str:
     """Returns the only character that an item matches, in small letters. Returns an empty text if
-    the item matches others."""
+    the item also matches other characters."""
     if operator == "LITERAL":
         return chr(value).lower()
     if operator == "IN":

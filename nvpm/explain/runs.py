@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Divides a log into runs of programs, because people write the next try into the same log, and the
-newest try is what they ask about. The kernel's lines belong to no run: a module that could not be
-loaded at boot harms each run after that."""
+"""Divides a log into runs of programs, because people write the next try into the same log, and ask
+about the newest try. The kernel's lines belong to no run: a module that could not be loaded at boot
+harms each run after that."""
 
 import re
 from typing import Optional
@@ -16,7 +16,7 @@ DATE = re.compile(rb"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):")
 KERNEL = re.compile(
     rb" kernel:|^\s*(?:<\d+>)?\[ *\d{1,7}\.\d{6}\]|^\s*\[[A-Z][a-z]{2} [A-Z][a-z]{2} "
 )
-# Between two lines with errors of one run, fewer hours pass.
+# Fewer hours than this number pass between two lines with errors of one run.
 HOURS = 12
 
 
@@ -30,7 +30,7 @@ class Runs:
         self.hour = 0
 
     def start(self) -> None:
-        """Begins a new run if lines of the last one mattered."""
+        """Begins a new run if lines of the last run mattered."""
         self.number += self.used
         self.used = False
 

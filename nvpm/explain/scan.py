@@ -24,7 +24,7 @@ MOST_SHAPES = 20000
 MOST_SOURCES = 4096
 MOST_HITS = 512
 MOST_UNKNOWN = 64
-# A value is not longer.
+# A value has at most this length.
 LONGEST_VALUE = 200
 # Equal lines are looked up instead of being read again.
 MOST_EQUAL = 4096
@@ -34,8 +34,8 @@ LONGEST = 4096
 FACTS_OF_A_SHAPE = 16
 # NCCL says this once in each process.
 RANK = re.compile(r"\brank (\d+) nranks (\d{1,9})")
-# The value of a fact stands in the line after these: the output of a command, and the limits of a
-# container in the words of docker compose and docker inspect.
+# After a line of this form, the next line has the value of a fact. Such lines are the output of a
+# command, and the limits of a container in the words of docker compose and docker inspect.
 ASKED = re.compile(
     rb"(?:\bulimit -l['\"]*|\buname -(?:r|a)['\"]*|\bmemlock:|\"Name\": \"memlock\",)$"
 )
@@ -95,7 +95,8 @@ class Hit:
         self.place, self.order, self.text = place, order, text
         self.count = 0
         self.sources: Set[Source] = set()
-        # The newest run in which the message stands. None: the kernel printed the message.
+        # The newest run in which the message stands. The value is None if the kernel printed the
+        # message.
         self.run: Optional[int] = None
 
     def add(self, source: Source, text: str = "", run: Optional[int] = None) -> None:
@@ -163,7 +164,7 @@ class Scan:
         self.sources: Set[Source] = set()
         self.lines = 0
         self.runs = Runs()
-        # The last line, if the next one has its value.
+        # The last line, if the next line has the value of its fact.
         self.asked = b""
 
     def read(self, name: str, stream: Iterable[bytes]) -> None:
@@ -198,8 +199,8 @@ class Scan:
                     self.count(shape, (name, number), source, as_text(message), part)
 
     def shape_of(self, message: bytes) -> Shape:
-        """Returns the shape of a message without prefixes, which the names of hosts do not
-        change."""
+        """Returns the shape of a message without prefixes. The names of hosts do not change the
+        shape."""
         key = hash(message.translate(None, DIGITS))
         shape = self.shapes.get(key)
         if shape is None:
@@ -254,7 +255,7 @@ class Scan:
 
     def note_rank(self, source: Source, text: str) -> None:
         """Stores the rank that NCCL prints when a process starts. A process has a rank in each
-        communicator, and the largest one is that of the job."""
+        communicator, and the largest communicator is that of the job."""
         rank, known = RANK.search(text), self.facts.rank_of
         process = (source.host, source.process)
         if rank and source.host and (process in known or len(known) < MOST_SOURCES):
@@ -272,7 +273,7 @@ class Scan:
         return variants
 
     def variants(self, entries: Tuple[Entry, ...], text: str) -> List[Variant]:
-        """Returns the messages that the line contains. A message within a longer one does not
+        """Returns the messages that the line contains. A message within a longer message does not
         count, and a verb of any program counts only if no other message explains the line."""
         found = []
         for entry in entries:

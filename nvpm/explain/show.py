@@ -179,8 +179,9 @@ class Text:
             )
 
     def others(self, first: Found) -> Iterator[str]:
-        """Yields the next causes. A cause that the same line can have is named with what tells it
-        from the first, unless the first is certain."""
+        """Yields the next causes. A cause that the line of the first cause can also have is printed
+        with the sign that tells the two causes apart. Such a cause is left out if the first cause
+        is certain."""
         verdict = self.answer.verdict
         same = {proof.hit for proof in first.proofs}
         for other in verdict.causes[1:3]:

@@ -9,8 +9,8 @@ from . import needed
 
 
 class Sign(NamedTuple):
-    """A pattern that shows a fact. A line in small letters without any of the texts NEEDED, which
-    are made of the pattern, cannot match."""
+    """A pattern that shows a fact. NEEDED has texts that are made of the pattern. A line in small
+    letters that has none of these texts cannot match."""
 
     fact: str
     needed: Tuple[str, ...]
@@ -45,7 +45,7 @@ SIGNS = (
     sign(
         "amd",
         "the GPUs are AMD's",
-        # Open MPI and UCX name ROCm as one of the things that they could have.
+        # Open MPI and UCX name ROCm as a part that they could have.
         r"amdgpu|amdkfd|/dev/kfd|RCCL|\brccl\b|/opt/rocm|\brocm-?\d|\+hip\d|\bMI[123]\d\d[AX]?\b",
         r"(?<!CUDA/)\bROCm\b(?! support: no|\W{0,12}(?:no|not)\b)|--use_rocm[= ]\d|MPI-ROCM",
     ),
@@ -447,5 +447,5 @@ PROGRAMS = (
 )
 WORDS_OF_FACTS = {one.fact: one.words for one in SIGNS}
 WORDS_OF_PROGRAMS = {one.fact: one.words for one in PROGRAMS}
-# The texts of which a line needs one to show any fact.
+# A line can show a fact only if the line has at least one of these texts.
 NEEDED = frozenset(text for one in (*SIGNS, *PROGRAMS) for text in one.needed)

@@ -53,7 +53,7 @@ CAUSES: Dict[Cause, str] = {
     cause: name.lower() for name, cause in vars(causes).items() if isinstance(cause, Cause)
 }
 
-# The names of all causes, for programs. A cause that only one own message has is named as the
+# The names of all causes, for programs. A cause that only one own message has gets the name of the
 # message.
 NAMES: Dict[Cause, str] = {**ours.CAUSES, **CAUSES}
 
@@ -109,8 +109,9 @@ def rarity() -> Dict[str, int]:
 
 
 def key_of(text: str, count: Dict[str, int]) -> str:
-    """Returns the word by which a text without alternatives is found: the rarest in the table, and
-    of several equally rare words the longest. Words that may be cut off come last."""
+    """Returns the word by which a text without alternatives is found: the rarest word in the table.
+    If several words are equally rare, the longest word is taken. Words that may be cut off come
+    last."""
     found = list(texts.words(text))
     return min(found, key=lambda one: (not one[1], count[one[0]], -len(one[0])))[0]
 

@@ -13,17 +13,20 @@ from typing import Iterator, List, Pattern, Tuple
 PLACEHOLDER = re.compile(r"<(?:[*nw]|[^<>]*\|[^<>]*)>")
 ANY = "<*>"
 MATCHED = {
-    # Bounded, because a line can be made so that the search for the next part takes seconds.
+    # The number of characters is bounded, because a line can be made so that the search for the
+    # next part takes seconds.
     ANY: ".{0,300}?",
     "<n>": r"(?<![0-9A-Za-z])-?(?:0x)?[0-9a-fA-F]+(?![0-9A-Za-z])",
     "<w>": r"[^\s,;'\"()]+",
 }
-# A word in brackets contains none, so that the search does not come back to each of many brackets.
+# A word in brackets contains no bracket, so that the search does not come back to each of many
+# brackets.
 IN_BRACKETS = r"[^\s,;'\"()\[\]]+"
 WORD = re.compile("[A-Za-z_]+")
-# A literal part of this length after <*> occurs only once in an honest line. So the search takes
-# the nearest one, and does not come back to it: else a line that repeats such parts would cost the
-# product of their numbers. A group that looks ahead, and is then repeated, is never tried twice.
+# A literal part of this length after <*> occurs only once in an honest line. The search therefore
+# takes the nearest part, and does not come back to it. Otherwise a line that repeats such parts
+# would cost the product of their numbers. A group that looks ahead, and is then repeated, is never
+# tried twice.
 UNMISTAKABLE = 6
 NEAREST = r"(?=({0}{1}))\{2}"
 
@@ -40,7 +43,8 @@ def expanded(text: str) -> List[str]:
 
 @functools.lru_cache(maxsize=None)
 def pattern(text: str) -> Pattern[str]:
-    """Returns a pattern that finds TEXT in a line. A run of blanks is one blank in both."""
+    """Returns a pattern that finds TEXT in a line. A run of blanks is one blank in the text and in
+    the line."""
     text = re.sub(" +", " ", text)
     parts: List[str] = []
     last = groups = 0

@@ -17,10 +17,10 @@ Stream = Iterable[bytes]
 BEGINNING = 4096
 # A program that writes on into a log that was emptied leaves NUL bytes before its lines.
 MOST_NULS = 64 << 20
-# An archive within an archive is read, but no third one.
+# An archive is read, and an archive within this archive, but no deeper archive.
 DEEPEST = 2
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-# Text has no other control characters, except for a few.
+# Text has few of these control characters: at most the share MOST_CONTROLS of its bytes.
 CONTROLS = bytes(one for one in range(32) if one not in b"\t\n\v\f\r\b\x1b") + b"\x7f"
 MOST_CONTROLS = 0.05
 # The first bytes of files that nvpm cannot unpack, with the program that packed them, and the
@@ -31,8 +31,8 @@ PACKED = (
     (b"7z\xbc\xaf\x27\x1c", "7-Zip", "7z x"),
 )
 JOURNAL = b"LPKSHHRH"
-# What can go wrong while a file is read or decompressed. zipfile raises the last two for members
-# that are encrypted, or compressed in another way.
+# The errors that can end the reading or the decompression of a file. zipfile raises the last two
+# for members that are encrypted, or compressed in another way.
 READING = (
     OSError,
     EOFError,
@@ -79,7 +79,7 @@ class Joined(io.RawIOBase):
 def texts_of(name: str, raw: BinaryIO, tell: Tell, depth: int = 0) -> Iterator[Tuple[str, Stream]]:
     """Yields the texts in a file. The file may be compressed, and may be a pipe, whose first bytes
     can come one by one. Raises Unreadable if the file is no text, and tells which members of an
-    archive are none. DEPTH is the number of archives around the file."""
+    archive are no text. DEPTH is the number of archives around the file."""
     start, ended = beginning(raw)
     if archives.is_zip(start):
         yield from inner_texts(name, archives.of_zip(raw), tell, depth)
@@ -97,7 +97,7 @@ def texts_of(name: str, raw: BinaryIO, tell: Tell, depth: int = 0) -> Iterator[T
 
 def beginning(raw: BinaryIO) -> Tuple[bytes, bool]:
     """Returns the first bytes of a file behind its NUL bytes and its mark of UTF-8, and whether the
-    file has no others."""
+    file has no further bytes."""
     start, read = raw.read(BEGINNING), BEGINNING
     while start and not start.strip(b"\0") and read < MOST_NULS:
         start = raw.read(BEGINNING)
@@ -122,7 +122,7 @@ def inner_texts(
 
 
 def text_of(name: str, start: bytes, file: BinaryIO) -> Stream:
-    """Returns the lines of a text with this beginning. Raises Unreadable if the file is none."""
+    """Returns the lines of a text with this beginning. Raises Unreadable if the file is no text."""
     for magic, program, command in PACKED:
         if start.startswith(magic):
             raise Unreadable(f"{name} is packed by {program}: unpack it first ({command})")

@@ -83,7 +83,7 @@ REG_DMABUF_MR = (
     Case(c.NO_ODP, ("errno=EOPNOTSUPP", "mlx5_nic", "kernel>=7.2"), ("amd",), FITS),
     Case(c.NO_ODP, ("errno=EOPNOTSUPP", "mlx5_nic", "ucx_dmabuf"), ("amd",), FITS),
     # The kernel compares the range with the size of the dma-buf before it asks the device.
-    # mlx5 answers the same if the device lacks what it needs for dma-buf (UMR).
+    # mlx5 returns the same error if the device lacks UMR, which dma-buf needs.
     Case(c.DMABUF_RANGE, ("errno=EINVAL", "vmm"), (), FITS),
     Case(c.IOMMU_ROOM, ("errno=ENOMEM", "iommu_translates"), (), FITS),
     Case(c.BAR1, ("errno=ENOMEM", "iommu_translates"), ("foreign_dmabuf",), POSSIBLE),
@@ -214,7 +214,7 @@ OPEN_DEVICE = (
     Case(c.DESCRIPTORS, ("errno=EMFILE,ENFILE",)),
     Case(c.DEVICE_DENIED, ("errno=EPERM,EACCES,ENOENT",)),
     Case(c.NIC_LIMIT, ("errno=ENOMEM",), sure=FITS),
-    # The driver of the NIC cannot talk to the firmware any more, or has given the NIC up.
+    # The driver of the NIC cannot talk to the firmware any more, or has stopped using the NIC.
     Case(c.NIC_LOST, ("errno=EAGAIN,EIO,ETIMEDOUT,EREMOTEIO",), sure=FITS),
     Case(c.NO_PROVIDER, ("errno=ENOSYS,EPROTONOSUPPORT",), sure=FITS),
     Case(c.NO_DEVICE, ("errno=ENODEV",), sure=FITS),
@@ -243,7 +243,7 @@ OFI_REG = (
     ),
 )
 # NCCL's plug-in for libfabric, whose messages begin with NET/OFI. The plug-in is AWS's, so its
-# provider is EFA if the log does not name another one.
+# provider is EFA if the log does not name another provider.
 OFI_PLUGIN_REG = (
     *(one for one in OFI_REG if one.cause not in (c.NO_CLIENT, c.NO_HMEM)),
     Case(
@@ -261,7 +261,7 @@ OFI_PLUGIN_REG = (
 # These words are in lines about RDMA.
 OF_RDMA = ("dma", "ibv", "uverbs", "UCX", "NCCL", "NET/")
 RDMA_CORE = "linux-rdma/rdma-core: libibverbs/verbs.c"
-# Verbs of any program. A message of a program comes before these.
+# Verbs of any program. A message of a program comes before these verbs.
 GENERAL = (
     Message(
         "ibv_reg_mr<|_iova|_iova2>",

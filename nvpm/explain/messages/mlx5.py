@@ -407,7 +407,7 @@ SECTION = Section(
             note="the installed rdma-core is older than the one that the program was built with",
             do="Newer libibverbs1, librdmacm1 and ibverbs-providers, of the version of the host's "
             "OFED",
-            # NCCL tries this function, and does without it.
+            # NCCL tries this function, and continues without the function.
             unless=("line:mlx5dv_get_data_direct",),
             sure=FITS,
         ),

@@ -16,8 +16,8 @@ from ..verbs import (
 )
 
 
-# NCCL prints what it does not use in each job, also where nothing is wrong. If data goes to other
-# nodes, this is the likely cause of what the log is asked about.
+# In each job, NCCL prints what it does not use, also where nothing is wrong. If data goes to other
+# nodes, the unused part is the likely cause of the user's problem.
 def of_network(*cases: Case) -> Tuple[Case, ...]:
     return (
         *(one._replace(when=(*one.when, "many_nodes"), sure=FITS) for one in cases),
@@ -563,7 +563,7 @@ SECTION = Section(
             "NCCL_IB_DISABLE set by environment to 1",
             "NVIDIA/nccl: src/misc/param.cc",
             (Case(c.RDMA_OFF),),
-            # Often set on purpose, because RDMA has failed before.
+            # People often set this variable on purpose, because RDMA has failed before.
             sure=POSSIBLE,
             unless=("one_node", "efa", "connect_failed"),
         ),

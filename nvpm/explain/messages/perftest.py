@@ -16,7 +16,7 @@ REG_GPU_MR = (
     Case(c.NO_CLIENT, (), ("peermem_loaded",), FITS),
     Case(c.BAR1, ("peermem_loaded",), ("memlock_limited",), POSSIBLE),
 )
-# The same, where the memory may also be host memory.
+# Registration of memory that may also be host memory; the line has no error.
 REG_ANY_MR = (
     Case(c.AMD, ("gpu", "amd")),
     Case(c.GEFORCE, ("gpu", "geforce")),
