@@ -6,7 +6,7 @@ from typing import AnyStr, Callable, Iterator
 
 
 def lines(readline: Callable[[int], AnyStr], longest: int) -> Iterator[AnyStr]:
-    """Yields the lines of a file. Of a line that is longer than LONGEST, yields the beginning."""
+    """Yields the lines of a file. A line that is longer than LONGEST is cut to its beginning."""
     line = readline(longest)
     end = "\n" if isinstance(line, str) else b"\n"
     while line:

@@ -58,5 +58,5 @@ def configuration(machine: Machine) -> List[Tuple[str, str]]:
 
 
 def configured(machine: Machine, name: str) -> str:
-    """Returns the last value of NAME; an empty string without one."""
+    """Returns the last value of NAME; an empty string if NAME has no value."""
     return dict(configuration(machine)).get(name, "")

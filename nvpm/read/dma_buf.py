@@ -7,9 +7,8 @@ would be wrong for drivers that a distribution or an OFED has changed; the list 
 too.
 
 One answer misleads: a driver of mlx5 with the patch "RDMA/mlx5: Create ODP EQ for non-pinned dmabuf
-MRs" refuses each dma-buf with EOPNOTSUPP if the device cannot page on demand (ODP), and only after
-it has looked at the descriptor. Only the versions of kernel.org show whether a driver has the
-patch."""
+MRs" looks at the descriptor first, and then refuses each dma-buf with EOPNOTSUPP if the device
+cannot page on demand (ODP). Only the versions of kernel.org show whether a driver has the patch."""
 
 import re
 from typing import Dict, List, NamedTuple
@@ -37,8 +36,8 @@ VERBS_OF = {
 }
 
 
-# The driver that needs a device with ODP, and the versions of kernel.org since which it does. Each
-# long-term kernel has its own.
+# The driver that needs a device with ODP, and the versions of kernel.org from which on the driver
+# needs such a device. Each long-term kernel has its own version.
 NEEDS_ODP = "mlx5_core"
 SINCE, SINCE_IN = [7, 2], {"6.12": 111, "6.18": 53}
 NO_ODP = "it answers EBADF, but cannot page on demand (ODP), "
@@ -122,8 +121,8 @@ def answer(machine: Machine, nic: Nic) -> Answer:
 
 @once
 def without_odp(machine: Machine) -> Answer:
-    """Returns the answer of an mlx5 device that cannot page on demand. Most drivers take its
-    dma-bufs, so a program may try."""
+    """Returns the answer of an mlx5 device that cannot page on demand. Most drivers take dma-bufs
+    for such a device, so a program may try."""
     version = [int(number) for number in re.findall(r"\d+", machine.kernel)[:3]]
     least = SINCE_IN.get(".".join(map(str, version[:2])))
     patched = version >= SINCE or (least is not None and version[2:] >= [least])

@@ -6,7 +6,7 @@ from typing import List, Optional
 
 from .machine import Machine, once
 
-# The value is the fifth byte.
+# The fifth byte of this file is the value of the variable.
 VARIABLE = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 VALUES = {b"\0": "off", b"\1": "on"}
 

@@ -24,7 +24,7 @@ class Line(NamedTuple):
 @once
 def loaded_on_boot(machine: Machine) -> List[Line]:
     """Returns the lines that name a module. A file in /etc hides a file of the same name in the
-    other directories, and an empty one hides it altogether."""
+    other directories, also if the file in /etc is empty."""
     found: List[Line] = []
     names = set()
     for file in machine.glob(*FILES):

@@ -34,8 +34,8 @@ def follows(name: str, other: str) -> bool:
 
 
 def pair_names(machine: Machine, pairs: List[ways.Pair]) -> str:
-    """Returns the names of the RDMA devices of PAIRS, and of their GPUs if these are not all GPUs
-    with these devices."""
+    """Returns the names of the RDMA devices of PAIRS. If PAIRS do not have all usable GPUs, adds
+    the names of the GPUs."""
     devices = list(dict.fromkeys(device for _, device in pairs))
     gpu_names = list(dict.fromkeys(gpu for gpu, _ in pairs))
     text = ", ".join(folded(devices))

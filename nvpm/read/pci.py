@@ -83,7 +83,8 @@ class Gpu:
 
     def silent(self) -> bool:
         """Returns whether the GPU no longer answers on PCI. Its configuration space then reads as
-        ones. That of a virtual function reads as ones on a healthy machine too."""
+        ones. The configuration space of a virtual function reads as ones on a healthy machine
+        too."""
         lost = self.pci.config(4) == [0xFFFFFFFF]
         return lost and not self.machine.exists(f"{self.pci.directory}/physfn")
 

@@ -12,7 +12,7 @@ FIRST_NAMESPACE = "pid:[4026531836]"
 CAP_SYS_MODULE = 16
 # The root directory of the GPU Operator's driver container.
 DRIVER_CONTAINER = "/run/nvidia/driver"
-# Where the Network Operator's container shows the files of its OFED.
+# The directory in which the Network Operator's container shows the files of its OFED.
 OFED_CONTAINER = "/run/mellanox/drivers"
 HYPERVISORS = "KVM|Virtual Machine|VMware|VirtualBox|QEMU|Compute Engine"
 
@@ -104,8 +104,8 @@ def cloud(machine: Machine) -> str:
 
 
 # EC2's instance types with GPUs that give no other device access to GPU memory. The sources are
-# aws/aws-ofi-nccl#547 ("the P-series starting with p4d") and AWS's announcement of G7e, which has
-# it. Instance types that are not listed count as able to.
+# aws/aws-ofi-nccl#547 ("the P-series starting with p4d") and AWS's announcement of G7e, which gives
+# this access. An instance type that is not listed counts as a type that gives this access.
 WITHOUT_GPUDIRECT = re.compile(r"(?:p[23]\w*|g[2-6]\w*|gr6\w*)\.")
 
 

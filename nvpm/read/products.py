@@ -49,7 +49,7 @@ GPUS = (
         "a GeForce, whose memory NVIDIA's driver gives to no other device",
         OTHER_GPU,
     ),
-    # The same page names neither of these.
+    # The same page names none of these products.
     Product(
         r"\b(TITAN|CMP|P10[246]-|MX\d{3})",
         MAY,

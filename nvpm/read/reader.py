@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Reads files of /proc and /sys in another process, and waits for them only so long.
+"""Reads files of /proc and /sys in another process, and waits for each file only for a limited
+time.
 
 The kernel answers many of these files under a lock of a driver, of the firmware, or of another
 process. If the holder of the lock hangs, the process that reads the file waits for ever, and not
@@ -38,8 +39,9 @@ NVIDIA_DRIVER = "NVIDIA driver"
 # The address of a PCI device, and the attributes for which the kernel asks or wakes the device.
 ADDRESS = r"([0-9a-f]{4,5}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
 ASKED = r"(?:config|vpd|(?:current|max)_link_\w+|resource\d_resize)$"
-# Files that one lock protects, by the beginning of their paths. After one of them has not answered,
-# the others are not read. In /sys, a file also has a longer path, which has all devices above it.
+# Files that one lock protects, by the beginning of their paths. If one of these files has not
+# answered, the other files of its area are not read. In /sys, a file also has a longer path, which
+# has all devices above it.
 AREAS = (
     (re.compile("/proc/driver/nvidia/gpus/"), NVIDIA_DRIVER),
     (re.compile("/proc/driver/nvidia/"), "suspend lock of the NVIDIA driver"),
@@ -66,7 +68,7 @@ class Silence(NamedTuple):
 
 
 class Silent(OSError):
-    """A file has not answered in time, or would not."""
+    """A file has not answered in time, or nvpm does not ask it because of an earlier silence."""
 
 
 def area_of(path: str) -> str:
@@ -80,7 +82,8 @@ def area_of(path: str) -> str:
 
 
 class NoProcess(OSError):
-    """No process can be started, because this user has as many as allowed, or memory is short."""
+    """No process can be started, because this user has as many processes as allowed, or memory is
+    short."""
 
 
 # Signals that would run nvpm's own handlers in the child.
@@ -189,14 +192,16 @@ def write(descriptor: int, data: bytes) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-# The process that reads, if there is one. A list, because tests and `nvpm run` end the process.
+# The process that reads, if there is one. The variable is a list, because tests and `nvpm run` end
+# the process.
 RUNNING: List[Process] = []
 
 
-# The reading process must not outlive nvpm: it keeps its root directory from being unmounted.
+# The reading process must not outlive nvpm, because the process keeps its root directory from being
+# unmounted.
 @atexit.register
 def stop() -> None:
-    """Ends the reading process. A later request starts another one."""
+    """Ends the reading process. A later request starts another process."""
     while RUNNING:
         RUNNING.pop().end()
 
@@ -207,7 +212,7 @@ def asked(path: str, size: int, limit: float) -> bytes:
     if not RUNNING:
         RUNNING.append(Process())
     process, name = RUNNING[0], os.fsencode(path)
-    # If the process is gone, SIGPIPE would end nvpm without a word.
+    # If the process is gone, SIGPIPE would end nvpm without a message.
     before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         write(process.requests, REQUEST.pack(size, len(name)) + name)
@@ -216,7 +221,7 @@ def asked(path: str, size: int, limit: float) -> bytes:
         number, length = ANSWER.unpack(head)
         data = exactly(process.answers, length, time.monotonic() + limit)
     except BaseException:
-        # The rest of the answer would be taken for the next one's.
+        # The rest of this answer would be taken for the next answer.
         stop()
         raise
     finally:
@@ -254,7 +259,7 @@ class Reader:
 
     def answer(self, path: str, size: int) -> bytes:
         """Returns the bytes of a file. If the reading process was killed by somebody, asks another
-        one. If no process can be started, reads the file without a limit."""
+        process. If no process can be started, reads the file without a limit."""
         for _ in range(0 if self.alone else 2):
             try:
                 return asked(path, size, max(LEAST, min(ONE_FILE, self.left)))

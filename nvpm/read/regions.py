@@ -135,11 +135,11 @@ def revoking(machine: Machine) -> List[Region]:
 
 
 def left_out(machine: Machine, found: Sequence[Region]) -> str:
-    """Returns a text with the number of all registrations, if FOUND are not all of them because the
-    list is too long; otherwise an empty string."""
+    """Returns a text with the number of all registrations if the list is too long, so that FOUND
+    has only a part of them; otherwise an empty string."""
     live = sum(one.state != "orphaned" for one in found)
     said = machine.text(statistics(machine) + "reachable_regions")
-    # Registrations come and go between two reads, so a small difference means nothing.
+    # Registrations begin and end between two reads, so a small difference means nothing.
     if not re.fullmatch("[0-9]{1,18}", said) or int(said) <= live or len(found) < MANY:
         return ""
     return f"only the first {len(found)} registrations of {said} were read"
@@ -153,8 +153,8 @@ class Process:
         self.number, self.command, self.regions = first.process, first.command, found
         self.bytes = total(found)
         # The name of the process in this file may contain blanks, so the fields are counted after
-        # the parenthesis that ends the name. Field 19 is the start time. If it is not that of the
-        # registration, the process has ended, and another process has its number now.
+        # the parenthesis that ends the name. Field 19 is the start time. If the start time is not
+        # that of the registration, the process has ended, and another process has its number now.
         fields = machine.text(f"/proc/{self.number}/stat").rpartition(") ")[2].split()
         self.running = fields[19:20] == [str(first.started)]
         ended = "" if self.running else ", which has ended"
@@ -187,8 +187,8 @@ def processes(machine: Machine, found: List[Region]) -> Iterator[Process]:
 
 def largest(machine: Machine) -> List[Process]:
     """Returns the MOST_PROCESSES processes that have registered the most memory, sorted by number.
-    Of processes with the same amount, those with the smallest numbers are returned. Raises
-    Unreadable if the list cannot be read."""
+    If several processes have the same amount, the processes with the smallest numbers are returned.
+    Raises Unreadable if the list cannot be read."""
     groups = [list(those) for _, those in groupby(judged(machine), key=of_one)]
     chosen = sorted(groups, key=total, reverse=True)[:MOST_PROCESSES]
     return [Process(machine, group) for group in sorted(chosen, key=lambda group: of_one(group[0]))]
