@@ -92,8 +92,8 @@ PACKET = (
     rf"(?P<{WHAT}>[0-9a-f]{{2}}(?:[ :][0-9a-f]{{2}})+)"
 )
 ACCOUNT = rf"(?P<{BEFORE}>\b(?:acct|user|username|login|owner)=\"?)(?P<{WHAT}>[^\s\",;)]+)"
-# Directories of a system. Users choose the names in all others, such as /scratch/NAME/PROJECT. A
-# path of a device tree has @.
+# Directories of a system. Users choose the names in all other directories, such as
+# /scratch/NAME/PROJECT. A path of a device tree has @.
 ROOTS = (
     r"(?:bin|sbin|usr|lib|lib32|lib64|etc|proc|sys(?!/fs/cgroup/)|dev(?!/shm/)|boot|soc|firmware"
     r"|run(?!/user/)|var/(?:lib|log|cache|run|crash))(?=/)"
@@ -144,7 +144,7 @@ START = (
     r"(?:^|\] |kernel: |(?:traps|note|mmap|detection|WARNING|signal): )"
     r"(?!(?:traps|kernel|note|mmap|x86/\w+): )"
 )
-# What a process has done, in the words of messages that begin with its name.
+# The words of messages that begin with the name of a process, and say what the process has done.
 DOES = (
     r"(?=(?::? (?:using (?:deprecated|unsupported|old) |calling unsupported "
     r"|attempt to access beyond )| (?:calls setitimer|passes broken|requested AGP|tried to set rate"
@@ -270,8 +270,8 @@ def exact(word: str, pattern: str) -> Rule:
     return Rule(word, re.compile(pattern, re.MULTILINE))
 
 
-# Rules that show the names of processes, users and hosts for certain. A name that one of them has
-# found is replaced in the whole report.
+# Rules whose matches are names of processes, users and hosts, and nothing else. A name that such a
+# rule has found is replaced in the whole report.
 SURE = (
     *(exact("job", pattern) for pattern in JOBS),
     exact("user", DOMAIN_USER),

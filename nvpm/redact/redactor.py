@@ -70,7 +70,7 @@ class Redactor:
         self.hosts, self.users = hosts(machine), people(machine)
         self.ordinary = ordinary(machine)
         self.jobs: Set[str] = set()
-        # Names of processes that are not one word. Each is searched for by itself.
+        # Names of processes that are not one word. Each name is searched for by itself.
         self.spaced: List[str] = []
         for name in sorted(jobs(machine)):
             self.learn_job(name)
@@ -202,7 +202,7 @@ class Redactor:
         mark = name[: len(name) - len(name.lstrip(MARKS))]
         if OF_THE_SYSTEM.fullmatch(bare) or SYSTEM_PATH.match(bare):
             return name
-        # The program of a path is the same process as its name alone.
+        # A path to a program and the name of the program stand for the same process.
         return mark + self.replaced("job", bare.rpartition("/")[2] or bare) + mark
 
     def replaced(self, word: str, name: str) -> str:
@@ -211,8 +211,8 @@ class Redactor:
         return known.setdefault(key_of(word, name), f"{word}-{len(known) + 1}")
 
     def perhaps(self, word: str, found: Match[str]) -> str:
-        """Replaces a name, unless it looks like that of a process and is an ordinary word, such as
-        `port` in port:4420."""
+        """Replaces a name. A name that looks like that of a process stays if it is an ordinary
+        word, such as `port` in port:4420."""
         ordinary = word == "job" and found[WHAT].lower() in self.ordinary
         return found.group() if ordinary else self.instead(word, found)
 
