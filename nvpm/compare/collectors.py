@@ -42,17 +42,17 @@ def is_heading(name: str) -> bool:
 
 
 class Reports:
-    """The words of a tool about nodes, in `by_node`. `tasks` has the nodes of srun's
-    numbers."""
+    """The words of a tool about nodes, in `by_node`. `tasks` has the name of the node for each
+    number that srun prints."""
 
     def __init__(self) -> None:
         self.by_node: Dict[str, str] = {}
         self.tasks: Dict[str, str] = {}
 
     def add(self, line: str, heading: str) -> bool:
-        """Returns whether LINE is a tool's, and keeps what the line says. HEADING is the heading
-        above the line."""
-        # Nearly all lines are of a status.
+        """Returns whether a tool has printed LINE, and keeps the words of such a line. HEADING is
+        the heading above the line."""
+        # Nearly all lines belong to a status.
         if len(line) > LONGEST or (line[:1] in ("{", "}", " ", "") and line[:2] != "{'"):
             return False
         if NOISE.match(line):

@@ -48,7 +48,8 @@ class Seen(NamedTuple):
     key: Key = Key("", "", "", "")
 
 
-# Most nodes have the same verdicts and the same key, so equal ones are kept once.
+# Most nodes have the same verdicts and the same key, so equal verdicts and equal keys are kept
+# once.
 same_verdicts = functools.lru_cache(maxsize=1 << 12)(lambda verdicts: verdicts)
 same_key = functools.lru_cache(maxsize=1 << 12)(Key)
 

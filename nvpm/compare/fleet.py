@@ -142,7 +142,8 @@ class Fleet:
 
         def counts(node: str, name: str, value: str, usual: str) -> bool:
             if name.startswith("selftest"):
-                # Administrators test a part of the nodes.
+                # Administrators may test only a part of the nodes, so a missing test is no
+                # difference.
                 return node in tested
             one = self.seen[node]
             return one.nvpm == version or is_real(name, value, usual, one.verdicts, theirs)

@@ -51,8 +51,9 @@ def modes_of(nodes: Dict[str, Features]) -> Features:
 
 
 def norm_of(nodes: Dict[str, Features]) -> Features:
-    """Returns the features of the largest group of equal nodes: of several, the group that is most
-    like all nodes. Features of different nodes together would be a node that does not exist."""
+    """Returns the features of the largest group of equal nodes. If several groups have this size,
+    takes the group that is most like all nodes. Features of different nodes together would be a
+    node that does not exist."""
     modes = modes_of(nodes)
     groups = groups_of(nodes, modes)
     if not groups:
@@ -64,7 +65,7 @@ def norm_of(nodes: Dict[str, Features]) -> Features:
 
 def rank(difference: Difference, norm: Features) -> Tuple[bool, int]:
     """Returns the place of a feature among the differences of a node: causes first, and features
-    that are not on both sides last, because they mostly follow from another."""
+    that are not on both sides last, because they mostly follow from another difference."""
     name, value = difference
     place = next((at for at, begin in enumerate(CAUSES) if name.startswith(begin)), len(CAUSES))
     return MISSING in (value, norm[name]), place
@@ -103,8 +104,8 @@ def groups_of(
 
 def nearest(groups: List[Group], norm: Features) -> List[Group]:
     """Compares each odd group with the nearest larger group: the norm, or a larger group of odd
-    nodes. A fault of a node is then seen also if the node differs from the norm in much, as some
-    other nodes do."""
+    nodes. If some nodes together differ much from the norm, the fault of one of these nodes is
+    seen, too."""
     larger = [group for group in groups[::-1] if group.differences and len(group.nodes) > 1]
     return [compared_with_nearest(group, larger[:MOST_LARGER], norm) for group in groups]
 

@@ -219,7 +219,8 @@ class Sorter:
             yield node
 
     def is_foreign(self, line: str) -> bool:
-        """Returns whether a line is not a node's own, but a tool's. Keeps what such a line says."""
+        """Returns whether a tool, and no node, has printed a line. Keeps the words of such a
+        line."""
         ruled, self.ruled = self.ruled, False
         if RULE.match(line):
             self.prefix, self.ruled = "", not self.heading
@@ -259,7 +260,7 @@ class Sorter:
         """Yields the nodes that have printed no status, after the last line."""
         labels = self.by_label
         # A message of a login looks like a label and a text. A status without a label comes from a
-        # single node, so such a text is no other node's.
+        # single node, so such a text does not come from another node.
         if self.label in labels and labels[self.label].found:
             return
         for key, collected in labels.items():

@@ -9,10 +9,11 @@ from .features import NO_GPU, Key
 
 # The smallest number of nodes with the same GPUs that are a kind.
 LEAST_MODELS = 2
-# The smallest number of nodes with the same software that are a kind, and their smallest share of
-# the most nodes that have the same GPUs and the same software.
+# Nodes with the same GPUs and the same software are a kind if they are at least LEAST nodes. They
+# must also be at least the share SHARE of the largest number of such nodes.
 LEAST, SHARE = 3, 0.1
-# No fleet has more kinds. The nodes of smaller ones are compared with the nearest of these.
+# A fleet has at most this number of kinds. The nodes of smaller kinds are compared with the nearest
+# of these kinds.
 MOST = 50
 
 # The names for the facts of a key.
@@ -33,8 +34,8 @@ def kinds_of(keys: Dict[str, Key]) -> Tuple[List[List[str]], List[str]]:
 
 
 def of_kind(key: Key, kinds: Dict[Optional[Key], List[str]]) -> Optional[Key]:
-    """Returns the kind of a key: nodes with the same software, or all nodes with the same GPUs if
-    no software of theirs is a kind."""
+    """Returns the kind of a key. A kind has nodes with the same software, or all nodes with the
+    same GPUs if no software of these nodes makes a kind."""
     return next((one for one in (key, just_models(key)) if one in kinds), None)
 
 
@@ -43,7 +44,8 @@ def just_models(key: Key) -> Key:
 
 
 def choose(keys: Dict[str, Key]) -> List[Key]:
-    """Returns the keys that are kinds, at most MOST, those with the most nodes."""
+    """Returns the keys that are kinds. If there are more than MOST, returns the keys with the most
+    nodes."""
     by_models = Counter(key.models for key in keys.values())
     by_key = Counter(keys.values())
     sizes: Dict[Key, int] = {}

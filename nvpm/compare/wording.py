@@ -19,9 +19,9 @@ COUNTED = re.compile(r"^[0-9]+ x | \([^()]*\)$")
 
 
 def is_real(name: str, value: str, usual: str, mine: Verdicts, theirs: Verdicts) -> bool:
-    """Returns whether a difference between nodes with two versions of nvpm is one between the
-    nodes. That is so if the verdicts differ, or if the same words have other numbers. MINE are the
-    verdicts of the node, and THEIRS those of the other nodes."""
+    """Returns whether a difference between nodes with two versions of nvpm is a difference of the
+    nodes themselves. This is so if the verdicts differ, or if the same words have other numbers.
+    MINE are the verdicts of the node, and THEIRS those of the other nodes."""
     if verdicts_of(name, mine) != verdicts_of(name, theirs):
         return True
     if MISSING in (value, usual):
