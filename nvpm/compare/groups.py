@@ -103,9 +103,9 @@ def groups_of(
 
 
 def nearest(groups: List[Group], norm: Features) -> List[Group]:
-    """Compares each odd group with the nearest larger group: the norm, or a larger group of odd
-    nodes. If some nodes together differ much from the norm, the fault of one of these nodes is
-    seen, too."""
+    """Compares each odd group with the group that differs least from it: the norm, or a larger odd
+    group. If many nodes differ from the norm in the same way, a further fault of one of these nodes
+    is thereby seen."""
     larger = [group for group in groups[::-1] if group.differences and len(group.nodes) > 1]
     return [compared_with_nearest(group, larger[:MOST_LARGER], norm) for group in groups]
 

@@ -126,7 +126,8 @@ def test_only_the_last_entries_stay(cache: Cache, node: Files, built: Path) -> N
         keys.append(cache.key(node, NAME, "2.0.0"))
         cache.store(keys[-1], built)
         os.utime(cache.place(keys[-1]), (number, number))
-    # This entry is used, so the cache removes a later entry in its place.
+    # Entry 2 is the oldest entry, and is used here. The cache therefore removes entry 3 for the
+    # next entry.
     assert cache.modules(keys[2])
     cache.store({**keys[0], "name": NAME, "version": "3"}, built)
     left = [bool(cache.modules(key)) for key in keys]

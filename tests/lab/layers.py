@@ -99,8 +99,8 @@ BASE = [
     '--customize-hook=echo nv-lab >"$1"/etc/hostname',
 ]
 
-# No script of a package is run, because programs of arm64 cannot run here; hooks make those files
-# of the scripts that guests need.
+# No script of a package is run, because programs of arm64 cannot run here. The hooks make the files
+# that guests need and that scripts would have made.
 ARM64 = [
     "--variant=extract",
     "--architectures=arm64",
@@ -146,7 +146,8 @@ class Layers:
     base: str
     kernel_stack: str
     guest_stack = ""
-    # The layer with the packages; and a file or directory that says how the module was compiled.
+    # `made` is the layer with the packages. `compiled` is a file or a directory that says how the
+    # module was compiled.
     made: str
     compiled: Path
     # The layer with the QEMU for guests with emulated ConnectX cards.
