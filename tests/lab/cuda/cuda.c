@@ -400,48 +400,57 @@ static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t size)
 	return CUDA_SUCCESS;
 }
 
+/* Copies for a function that needs a context. @known tells whether the GPU's addresses are known. */
+static CUresult copy_for(const char *function, bool known, CUdeviceptr to, CUdeviceptr from,
+			 size_t size)
+{
+	CUresult error = ready(function);
+
+	if (!error && !known)
+		return CUDA_ERROR_INVALID_VALUE;
+	return error ?: copy(to, from, size);
+}
+
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
-	return ready(__func__) ?: copy(to, from, size);
+	return copy_for(__func__, true, to, from, size);
 }
 
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t size)
 {
-	CUresult error = ready(__func__);
-
-	if (!error && !find(to))
-		return CUDA_ERROR_INVALID_VALUE;
-	return error ?: copy(to, (CUdeviceptr)from, size);
+	return copy_for(__func__, find(to), to, (CUdeviceptr)from, size);
 }
 
 CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t size)
 {
-	CUresult error = ready(__func__);
-
-	if (!error && !find(from))
-		return CUDA_ERROR_INVALID_VALUE;
-	return error ?: copy((CUdeviceptr)to, from, size);
+	return copy_for(__func__, find(from), (CUdeviceptr)to, from, size);
 }
 
 CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
-	CUresult error = ready(__func__);
+	return copy_for(__func__, find(to) && find(from), to, from, size);
+}
 
-	if (!error && (!find(to) || !find(from)))
+/* Begins a function about an attribute, and finds the buffer of the address. */
+static CUresult pointed(const char *function, const void *value, CUdeviceptr address,
+			struct buffer **buffer)
+{
+	CUresult error = begin(function);
+
+	*buffer = find(address);
+	if (!error && (!value || !*buffer))
 		return CUDA_ERROR_INVALID_VALUE;
-	return error ?: copy(to, from, size);
+	return error;
 }
 
 /* Accepts SYNC_MEMOPS, which changes nothing because all copies are synchronous. */
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address)
 {
-	CUresult error = begin(__func__);
-	struct buffer *buffer = find(address);
+	struct buffer *buffer;
+	CUresult error = pointed(__func__, value, address, &buffer);
 
 	if (error)
 		return error;
-	if (!value || !buffer)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	buffer->sync_memops = *(const unsigned int *)value;
@@ -491,14 +500,10 @@ static CUresult attribute_of(struct buffer *buffer, CUpointer_attribute attribut
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address)
 {
-	CUresult error = begin(__func__);
-	struct buffer *buffer = find(address);
+	struct buffer *buffer;
+	CUresult error = pointed(__func__, value, address, &buffer);
 
-	if (error)
-		return error;
-	if (!value || !buffer)
-		return CUDA_ERROR_INVALID_VALUE;
-	return attribute_of(buffer, attribute, value);
+	return error ?: attribute_of(buffer, attribute, value);
 }
 
 /* Asks for several attributes. As in CUDA, an address of the CPU is no error, and leaves zeros. */
@@ -790,7 +795,7 @@ CUresult cuEventQuery(void *event)
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, void *stream)
 {
-	return ready(__func__) ?: copy(to, from, size);
+	return copy_for(__func__, true, to, from, size);
 }
 
 /* ---- a function that perftest links with, but does not call here ---------------- */
