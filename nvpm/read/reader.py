@@ -307,8 +307,8 @@ def is_held(place: str) -> bool:
 
 
 def open_file(place: str) -> str:
-    """Returns the file that a reading process waits for, which is the only file of /proc or /sys
-    that it has open. Raises LookupError if there is none."""
+    """Returns the file that a reading process waits for. The process has no other file of /proc or
+    /sys open. Raises LookupError if the process has no such file open."""
     names = sorted(os.listdir(f"{place}/fd"), key=int)
     links = (os.readlink(f"{place}/fd/{name}") for name in names)
     files = [link for link in links if link.startswith(("/proc/", "/sys/"))]

@@ -140,8 +140,8 @@ class Job:
         return f"lab.seed={seed} {self.words}"
 
     def report_of(self, guest: Guest, result: Result, since: int = 0) -> int:
-        """Reports the result of a scenario, with the output on the console from SINCE on. Returns
-        the present size of that output."""
+        """Reports the result of a scenario, with the output that the console has after its first
+        SINCE bytes. Returns the number of bytes that the console has now."""
         console = guest.console.read_bytes() if guest.console.exists() else b""
 
         def lines() -> Iterator[str]:

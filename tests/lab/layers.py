@@ -134,8 +134,8 @@ class Layers:
     An attribute exists once the function that sets it has been called."""
 
     machine: Machine
-    # The machine's kernel: its release, the version of its packages, and its series. After that,
-    # the previous release in the archive.
+    # `kver` is the release of the machine's kernel, `kpkg` is the version of the kernel's packages,
+    # and `kseries` is the kernel's series. `older` is the release before it in the archive.
     kver, kpkg, kseries = "", "", ""
     older: str | None = None
     # The kernel that the guest boots, and the kernel that a system boots from the second time on.

@@ -31,7 +31,7 @@ def soak(goal: int = 4 * ROUND) -> Soak:
 
 
 def one_round(run: Soak, guest: str = GUEST) -> str:
-    """Runs one round that ends well. Returns its seed."""
+    """Runs one round, which passes. Returns the seed of the round."""
     seed = run.next_round(guest, "rxe", "multi").split()[0]
     assert run.round_ended(guest, seed, *FIGURES) == "noted"
     return seed

@@ -148,7 +148,7 @@ class Machine:
 
     def renamed(self) -> None:
         """Loads the module under the name nvidia_peermem, in place of the marker, as a pod does.
-        Nothing of the packages is there."""
+        The packages are not installed."""
         modules = self.root / "sys/module"
         self.gone("/sys/module/nvidia_peermem", "/sys/module/nv_peer_mem/holders")
         (modules / "nv_peer_mem").rename(modules / "nvidia_peermem")

@@ -418,8 +418,8 @@ def test_sentences_teach_no_words(plain: subject.Machine, line: str) -> None:
 
 
 def test_running_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The names of the running processes of people are replaced. The names of processes of the
-    system's users and of nobody stay."""
+    """The names of the running processes of people are replaced. A process of a system's user, or
+    of the user nobody, keeps its name."""
     owners = {"41": 999, "42": 1000, "43": 60000, "44": 65534}
     names = {"41": "daemonjob", "42": "firstjob", "43": "lastjob", "44": "nobodysjob"}
     monkeypatch.setattr(

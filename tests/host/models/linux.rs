@@ -30,8 +30,8 @@ pub(crate) struct Linux {
     pub(crate) gate: Rwsem,
     pub(crate) served: Cell<bool>,
     pub(crate) last_number: Cell<u64>,
-    /// The locks of the module's tables. The first lock is that of the registry, and the second
-    /// lock is that of the pairs.
+    /// The locks of the module's tables. The first lock protects the registry, and the second lock
+    /// protects the pairs.
     pub(crate) tables: [SpinLock; 2],
     pub(crate) phases: Phases,
     pub(crate) dma: Dma,

@@ -5,8 +5,8 @@
 //!
 //! The guests have another double of the core's part for peer memory, `tests/lab/ofed`, inside the
 //! kernel's own RDMA core. loom cannot switch threads inside that code, because it is C, and guests
-//! see only few of the orders in which threads may run. This model has only the locks and the steps
-//! of a registration and of its end.
+//! see only few of the orders in which threads may run. This model has only the locks that the core
+//! takes, and the steps by which the core registers and deregisters memory.
 
 use std::{
     cell::{Cell, RefCell},
