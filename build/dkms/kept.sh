@@ -21,26 +21,31 @@ has_module() {
 	find "$modules/$1/" -name nv_peer_mem.ko\* -size +0 2>/dev/null | grep -q .
 }
 
-# active_on KVER: prints the version that dkms has installed for the kernel. Prints nothing if dkms
-# has installed none.
-active_on() {
-	target=$(readlink "$tree/kernel-$1-$arch") || return 0
-	printf '%s\n' "${target%%/*}"
-}
-
 # keep_files KVER: copies the module's files of this kernel, and notes the version that dkms has
 # installed. Fails if there is no room for the copies. A copy that is not complete is never used,
-# because its directory gets its name at the end. Without files, an earlier copy stays.
+# because its directory gets its name at the end. Without a module, an earlier copy stays.
 keep_files() {
+	has_module "$1" || return 0
 	files=$(module_files "$1")
-	[ "$files" ] || return 0
 	(
 		umask 077
 		mkdir -p "$kept" && chmod 700 "$kept" && rm -rf "$kept/$1.new" && mkdir -p "$kept/$1.new/files" &&
 			active_on "$1" >"$kept/$1.new/version" &&
 			cd "$modules/$1" && printf '%s\n' "$files" | xargs -d '\n' cp -a --parents -t "$kept/$1.new/files" &&
-			rm -rf "${kept:?}/$1" && mv "$kept/$1.new" "$kept/$1"
+			to_disk "$kept" && rm -rf "${kept:?}/$1" && mv "$kept/$1.new" "$kept/$1" && to_disk "$kept"
 	)
+}
+
+# to_disk DIRECTORY: waits until the file system with the directory has stored all that was written.
+# File systems store the names of files within seconds, and their contents up to half a minute later.
+# A power cut in between leaves files of 0 bytes.
+to_disk() {
+	sync -f "$1" 2>/dev/null || sync
+}
+
+# complete KVER: succeeds if none of the copies is empty, as a power cut can leave it.
+complete() {
+	[ -z "$(find "$kept/$1/files" -type f -size 0)" ]
 }
 
 # put_back KVER: puts the kept files back into the kernel's directory, and tells dkms that the noted
@@ -56,13 +61,15 @@ put_back() {
 		echo "nv_peer_mem: the module of kernel $1 cannot be put back. Its files are kept in $kept/$1/files." >&2
 		return 1
 	}
+	to_disk "$modules/$1"
 	depmod "$1"
+	to_disk "$modules/$1"
 	version_before=$(cat "$kept/$1/version")
 	build=$version_before/$1/$arch
 	if [ "$version_before" ] && [ -d "$tree/$build/module" ]; then
 		ln -sfn "$build" "$tree/kernel-$1-$arch"
 	fi
-	forget "$1"
+	drop_copies "$1"
 }
 
 # unchanged KVER: succeeds if the kernel still has each file of which there is a copy.
@@ -74,11 +81,11 @@ unchanged() {
 	)
 }
 
-# all_there KVER VERSION: succeeds if each file that was built is installed as a whole. Some versions
-# of dkms report success although a full disk has cut a file short.
+# all_there KVER VERSION: succeeds if each file that was built is installed as a whole, and is not
+# empty. Some versions of dkms report success although a full disk has cut a file short.
 all_there() {
 	for built in "$tree/$2/$1/$arch/module"/*.ko*; do
-		find "$modules/$1/" -name "${built##*/}" -exec cmp -s "$built" {} \; -print | grep -q . || return 1
+		find "$modules/$1/" -name "${built##*/}" -size +0 -exec cmp -s "$built" {} \; -print | grep -q . || return 1
 	done
 }
 
@@ -90,22 +97,24 @@ replaced() {
 
 # put_back_lost: puts the files back of each kernel for which the power failed while dkms replaced
 # them. A copy exists only meanwhile, so the kernel may have no file, or files of both versions.
-# Forgets the copies of removed kernels, and copies that are not needed any more.
+# Drops the copies of removed kernels, copies that are not needed any more, and copies that a power
+# cut has emptied.
 put_back_lost() {
 	for copy in "$kept"/*/files; do
 		[ -d "$copy" ] || continue
 		kernel_before=${copy%/files}
 		kernel_before=${kernel_before##*/}
-		if [ ! -d "$modules/$kernel_before" ] || unchanged "$kernel_before" || replaced "$kernel_before"; then
-			forget "$kernel_before"
+		if [ ! -d "$modules/$kernel_before" ] || ! complete "$kernel_before" ||
+			unchanged "$kernel_before" || replaced "$kernel_before"; then
+			drop_copies "$kernel_before"
 		else
 			put_back "$kernel_before"
 		fi
 	done
 }
 
-# forget KVER: removes the copies of this kernel, and the directory if it is empty.
-forget() {
+# drop_copies KVER: removes the copies of this kernel, and the directory if it is empty.
+drop_copies() {
 	rm -rf "${kept:?}/${1:?}"
 	[ ! -d "$kept" ] || rmdir --ignore-fail-on-non-empty "$kept"
 }

@@ -3,7 +3,7 @@
 #
 # Builds the module for one kernel, and replaces the module that the kernel has. The old module stays
 # in place until the new one is compiled. If the new one cannot be installed, the old one is put
-# back. kept.sh must be read before, and $source, $name and $version be set.
+# back. kept.sh and known.sh must be read before, and $source, $name and $version be set.
 
 log=$tree/$version/build/make.log
 
@@ -28,12 +28,15 @@ replace_on() {
 		return 1
 	}
 	if swap "$1"; then
-		forget "$1"
+		to_disk "$tree"
+		to_disk "$modules/$1"
+		drop_copies "$1"
 		return 0
 	fi
 	why="dkms has not installed the files; the lines above say why$(no_room "$modules/$1")."
 	# dkms may count files as installed that are cut short.
-	! installed "$1" || dkms uninstall "$name/$version" -k "$1/$arch" </dev/null
+	[ "$(active_on "$1")" != "$version" ] || dkms uninstall "$name/$version" -k "$1/$arch" </dev/null ||
+		rm -f "$tree/kernel-$1-$arch"
 	put_back "$1"
 	unbuild "$1"
 	return 1
@@ -46,28 +49,22 @@ unbuild() {
 	[ ! -d "$tree/$version/$1" ] || rmdir --ignore-fail-on-non-empty "$tree/$version/$1"
 }
 
-# swap KVER: removes the version that dkms has installed, and installs $version. dkms would refuse to
-# install a version that is not higher than the installed one. A version that no kernel has any more
-# is removed from dkms.
+# swap KVER: removes the version that dkms has installed, and installs $version. With --force, dkms
+# also installs a version that is not higher than the files that are there. A version that no kernel
+# has any more is removed from dkms.
 swap() {
 	old=$(active_on "$1")
-	[ -z "$old" ] || dkms uninstall "$name/$old" -k "$1/$arch" </dev/null
-	dkms install "$name/$version" -k "$1/$arch" </dev/null && all_there "$1" "$version" || return 1
-	[ -z "$old" ] || [ "$(active "$old")" ] || dkms remove "$name/$old" --all </dev/null || :
+	# The files are replaced in any case, so dkms only has to lose the link if it cannot uninstall.
+	[ -z "$old" ] || { readable "$old" && dkms uninstall "$name/$old" -k "$1/$arch" </dev/null; } ||
+		rm -f "$tree/kernel-$1-$arch"
+	dkms install --force "$name/$version" -k "$1/$arch" </dev/null && all_there "$1" "$version" || return 1
+	[ -z "$old" ] || [ "$(active "$old")" ] || drop "$old"
 }
 
-# active VERSION: prints the "KVER/ARCH" of each kernel for which dkms has installed this version.
-active() {
-	for link in "$tree"/kernel-*; do
-		[ -L "$link" ] || continue
-		target=$(readlink "$link")
-		[ "${target%%/*}" != "$1" ] || printf '%s\n' "${target#*/}"
-	done
-}
-
-# installed KVER: succeeds if dkms has installed $version for exactly this kernel.
+# installed KVER: succeeds if dkms has installed $version for exactly this kernel, and the kernel has
+# these files. `dkms autoinstall` counts files of another build of the same version as its own.
 installed() {
-	[ "$(active_on "$1")" = "$version" ]
+	[ "$(active_on "$1")" = "$version" ] && has_module "$1" && all_there "$1" "$version"
 }
 
 log_state() { stat -c '%i %s %y' "$log" 2>/dev/null; }
@@ -104,14 +101,15 @@ why_not_compiled() {
 	fi
 }
 
-# say_why KVER: prints that $version is not built for the kernel, why, and which module the kernel
-# has now. The function looks at the files for this.
+# say_why KVER: prints that $version is not built for the kernel, why, which module the kernel has
+# now, and the command that tries again. The function looks at the files for this. The command is
+# not `dkms autoinstall`, which would count a kept file of the same version as the new one.
 say_why() {
 	echo "nv_peer_mem is not built for kernel $1: $why"
 	if has_module "$1"; then
 		echo "Kernel $1 keeps its module of version $(version_of "$1"). When the cause is removed, run: $source/build/dkms/kernel $1"
 	else
-		echo "This kernel is skipped. When the cause is removed, run: dkms install $name/$version -k $1"
+		echo "This kernel is skipped. When the cause is removed, run: $source/build/dkms/kernel $1"
 	fi
 }
 

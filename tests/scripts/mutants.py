@@ -6,6 +6,7 @@ the second of two, a message that says the opposite, an error path."""
 SERVICE = "init.d/nv_peer_mem"
 KEPT, REPLACE = "build/dkms/kept.sh", "build/dkms/replace.sh"
 VERSIONS, KERNEL = "build/dkms/versions", "build/dkms/kernel"
+KNOWN = "build/dkms/known.sh"
 DKMS_POSTINST = "debian/nvidia-peer-memory-dkms.postinst"
 DKMS_PRERM = "debian/nvidia-peer-memory-dkms.prerm"
 SPEC = "rpm/nvidia_peer_memory.spec"
@@ -132,7 +133,7 @@ MUTANTS = [
     # ---- dkms ----
     (
         "test_dkms.py::test_hook_for_a_shorter_name",
-        KEPT,
+        KNOWN,
         'kernel-$1-$arch") || return 0',
         'kernel-$1"*) || return 0',
     ),
@@ -156,9 +157,9 @@ MUTANTS = [
         'if has_module "$1"; then',
         'if ! has_module "$1"; then',
     ),
-    ("test_dkms.py::test_it_fails", VERSIONS, "tr / -", "tr - /"),
+    ("test_dkms.py::test_it_fails", KNOWN, "${1%/*}-${1##*/}", "${1##*/}-${1%/*}"),
     ("test_dkms.py::test_a_removed_kernel_goes_from_dkms", VERSIONS, '\tdrop_others "$1"\n', ""),
-    ("test_dkms.py::test_power_fails", VERSIONS, "\tput_back_lost\n", ""),
+    ("test_dkms.py::test_power_fails", KNOWN, "\tput_back_lost\n", ""),
     ("test_dkms.py::test_power_fails", KEPT, "chmod 700", "chmod 755"),
     (
         "test_dkms.py::test_power_fails_between_two_files",
@@ -201,49 +202,49 @@ MUTANTS = [
     (
         "test_dkms.py::test_builds_are_forbidden",
         KERNEL,
-        '|| has_module "$kernel" || exit 0',
-        "|| exit 0",
+        '|| has_module "$kernel" ||\n',
+        "||\n",
     ),
     (
         "test_dkms.py::test_hook_of_kernel_install",
         KERNEL,
-        '[ "${1-}" = add ] || exit 0\n\tshift',
-        "shift",
+        "/*.install) exit 0",
+        "/*.install) ",
     ),
     (
         "test_dkms.py::test_hook_does_nothing",
         KERNEL,
-        '[ -L "$tree/$version/source" ] || exit 0\n',
-        "",
+        '[ -L "$tree/$version/source" ] || skip',
+        ": || skip",
     ),
     (
         "test_dkms.py::test_hook_replaces_what_was_kept",
         REPLACE,
-        '[ "$(active "$old")" ] || dkms remove',
-        "dkms remove",
+        '[ "$(active "$old")" ] || drop',
+        "drop",
     ),
     (
         "test_dkms.py::test_hook_replaces_what_was_kept",
         REPLACE,
-        'dkms remove "$name/$old" --all </dev/null || :',
+        'drop "$old"',
         ":",
     ),
     (
         "test_dkms.py::test_keep",
-        VERSIONS,
-        'ln -sfn "$tree/$1/old-source" "$tree/$1/source"\n\tfi',
-        ":\n\tfi",
+        KNOWN,
+        'ln -sfn "$tree/$1/old-source" "$tree/$1/source" && return\n',
+        "return\n",
     ),
     ("test_dkms.py::test_remove", VERSIONS, '\trm -rf "${kept:?}"\n', ""),
     (
         "test_dkms.py::test_the_kept_source_is_not_built",
-        VERSIONS,
+        KNOWN,
         "DEST_MODULE_[A-Z]+",
         "DEST_MODULE_NAME",
     ),
     (
         "test_dkms.py::test_the_kept_source_is_not_built",
-        VERSIONS,
+        KNOWN,
         "'^(PACKAGE_NAME",
         "'^(AUTOINSTALL|PACKAGE_NAME",
     ),
@@ -253,7 +254,88 @@ MUTANTS = [
         '[ ! -e "$kernel/modules.dep" ] && [ ! -e "$kernel/build/include" ] || ',
         "",
     ),
+    ("test_dkms.py::test_an_update_repairs", VERSIONS, "install() {\n\trecover\n", "install() {\n"),
+    ("test_dkms.py::test_the_hook_and_the_boot_repair", KNOWN, "\trepair\n", ""),
+    ("test_dkms.py::test_a_removal_repairs", KNOWN, 'if readable "$1" && dkms', "if dkms"),
+    ("test_dkms.py::test_dkms_refuses_to_remove", KNOWN, "/updates/dkms/nv_peer", "/*/nv_peer"),
+    ("test_dkms.py::test_dkms_refuses_to_remove", KNOWN, '\t\t\tdepmod "$of"\n', ""),
+    (
+        "test_dkms.py::test_what_dkms_cannot_read_is_named",
+        VERSIONS,
+        "\t\tstatus=1\n\t} >&2",
+        "\t} >&2",
+    ),
+    (
+        "test_dkms.py::test_a_delayed_build_arrives",
+        REPLACE,
+        ' && all_there "$1" "$version"\n',
+        "\n",
+    ),
+    ("test_dkms.py::test_by_hand", KERNEL, "tr -c '[:print:]' '?'", "cat"),
+    ("test_dkms.py::test_by_hand", KERNEL, '[ "$hook" ] || exit 1\n', "exit 0\n"),
+    ("test_dkms.py::test_one_at_a_time", VERSIONS, "! lock -n ||", ""),
+    # The names are stored before the contents.
+    (
+        "test_steps.py::test_power_cut_during_an_update",
+        KEPT,
+        'to_disk "$kept" && rm -rf',
+        "rm -rf",
+    ),
+    (
+        "test_steps.py::test_power_cut_during_an_update",
+        REPLACE,
+        'to_disk "$modules/$1"\n\t\tdrop_copies',
+        "drop_copies",
+    ),
+    (
+        "test_steps.py::test_power_cut_during_an_update",
+        KEPT,
+        '! complete "$kernel_before" ||',
+        "",
+    ),
+    (
+        "test_steps.py::test_full_disk_during_an_update",
+        KNOWN,
+        'readable "$broken" || forget "$broken"',
+        'readable "$broken"',
+    ),
+    (
+        "test_steps.py::test_full_disk_during_an_update",
+        "debian/nvidia-peer-memory-dkms.prerm",
+        "/usr/src/*) false",
+        "/usr/src/*) true",
+    ),
     # ---- packages ----
+    (
+        "test_packages.py::test_dkms_postinst_after_an_aborted_change",
+        VERSIONS,
+        '[ ! -L "$tree/$1/source" ]',
+        "false",
+    ),
+    (
+        "test_packages.py::test_dkms_postinst_after_an_aborted_change",
+        VERSIONS,
+        ' && rm -rf "$tree/$1/old-source"',
+        ' || rm -rf "$tree/$1/old-source"',
+    ),
+    (
+        "test_packages.py::test_dkms_prerm_of_a_failed_update",
+        "debian/nvidia-peer-memory-dkms.prerm",
+        "${1%-*}",
+        "$1",
+    ),
+    (
+        "test_service.py::test_modules_that_a_power_cut_took",
+        SERVICE,
+        '[ ! -O "$versions" ] || [ -L "$versions" ] || ',
+        "",
+    ),
+    (
+        "test_find.py::test_no_driver",
+        "build/find/dkms.sh",
+        "${1%/*}/kernel-$KVER",
+        "$1/kernel-$KVER",
+    ),
     (
         "test_packages.py::test_service_postinst",
         "debian/nvidia-peer-memory.postinst",
@@ -369,8 +451,8 @@ MUTANTS = [
     (
         "test_find.py::test_the_first_tree_that_fits",
         "build/find/core.sh",
-        '"/usr/src/ofa_kernel/$arch/$KVER" "/usr/src/ofa_kernel/$KVER"',
-        '"/usr/src/ofa_kernel/$KVER" "/usr/src/ofa_kernel/$arch/$KVER"',
+        '"$trees/$arch/$KVER" "$trees/$KVER"',
+        '"$trees/$KVER" "$trees/$arch/$KVER"',
     ),
     (
         "test_find.py::test_the_tree_of_another_kernel",

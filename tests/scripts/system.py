@@ -65,6 +65,7 @@ class System:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            start_new_session=True,
             check=False,
             timeout=60,
         )
@@ -74,8 +75,11 @@ class System:
     def versions(self, version: str, *words: str) -> int:
         return self.run("dash", self.root / f"usr/src/{NAME}-{version}/build/dkms/versions", *words)
 
-    def hook(self, version: str, *words: str) -> int:
+    def by_hand(self, version: str, *words: str) -> int:
         return self.run("dash", self.root / f"usr/src/{NAME}-{version}/build/dkms/kernel", *words)
+
+    def hook(self, version: str, *words: str) -> int:
+        return self.by_hand(version, "add", *words)
 
     def calls(self) -> list[str]:
         """Returns the calls of the doubles since the last time."""

@@ -325,7 +325,7 @@ def test_a_missing_part_without_a_module(system: System) -> None:
     assert system.versions("2.0.0", "install", "2.0.0") == 0
     assert system.output == (
         f"nv_peer_mem is not built for kernel {B}: no NVIDIA driver for kernel B: install it\n"
-        f"{SKIPPED} dkms install {NAME}/2.0.0 -k {B}\n"
+        f"{SKIPPED} /usr/src/{NAME}-2.0.0/build/dkms/kernel {B}\n"
     )
     assert (system.module(A), system.module(B)) == ("2.0.0 first", "")
 
@@ -374,6 +374,144 @@ def test_directories_that_are_no_kernels(system: System) -> None:
     assert not list(system.root.glob("lib/modules/5.9*/**/*.ko"))
 
 
+# ---- a version that dkms cannot read ----
+
+
+def dangling(system: System) -> System:
+    """An update with a full disk has deleted the source of the installed version, and dkms has no
+    copy of it."""
+    installed(system)
+    shutil.rmtree(system.root / f"usr/src/{NAME}-2.0.0")
+    assert system.run("dkms", "status") != 0
+    return system
+
+
+@pytest.mark.parametrize("version", ["1.9.0", "2.0.1"])
+def test_an_update_repairs(system: System, version: str) -> None:
+    installed(dangling(system), version, "second")
+    assert [system.module(kernel) for kernel in (A, B)] == [f"{version} second"] * 2
+    assert system.known() == {version}
+    assert system.run("dkms", "status") == 0
+
+
+def test_the_hook_and_the_boot_repair(system: System) -> None:
+    """The version stays, because kernels have its modules, and dkms can read it again."""
+    for words in (["kernel", "add", "6.9-without-headers"], ["versions", "put-back"]):
+        shutil.rmtree(system.root)
+        dangling(System(system.root, A, B))
+        source = system.source("2.0.1")
+        assert system.run("dash", source / "build/dkms" / words[0], *words[1:]) == 0, system.output
+        assert system.run("dkms", "status") == 0
+        assert [system.active(kernel) for kernel in (A, B)] == ["2.0.0"] * 2
+
+
+def test_a_removal_repairs(system: System) -> None:
+    dangling(system)
+    system.source("2.0.1")
+    assert system.versions("2.0.1", "remove") == 0
+    assert [system.module(kernel) for kernel in (A, B)] == ["", ""]
+    assert system.known() == set() and not (system.root / f"var/lib/dkms/{NAME}").exists()
+
+
+def test_dkms_refuses_to_remove(system: System) -> None:
+    """The files and the links go without dkms. Files that dkms has not installed stay."""
+    installed(system)
+    own = system.put(f"lib/modules/{A}/extra/nv_peer_mem.ko", "made by hand")
+    system.put("bin/broken/dkms", "#!/bin/sh\nexit 9\n", 0o755)
+    path = f"{system.root}/bin/broken:{system.root}/bin:{os.environ['PATH']}"
+    versions = system.root / f"usr/src/{NAME}-2.0.0/build/dkms/versions"
+    assert system.run("dash", versions, "remove", PATH=path) == 0
+    left = list((system.root / "lib/modules").rglob("nv_peer_mem*.ko"))
+    assert left == [own] and system.known() == set()
+    assert system.calls() == [f"depmod {A}", f"depmod {B}"]
+
+
+def test_what_dkms_cannot_read_is_named(system: System) -> None:
+    """dkms itself is asked at the end."""
+    system.source("2.0.0")
+    place = f"/var/lib/dkms/{NAME}/1.0/source/dkms.conf"
+    text = f"#!/bin/sh\necho nvidia/550.1: added\necho File: {system.root}{place} does not exist.\n"
+    system.put(
+        "bin/ask/dkms", f'{text}[ "$1" = status ] || exec {system.root}/bin/dkms "$@"\n', 0o755
+    )
+    path = f"{system.root}/bin/ask:{system.root}/bin:{os.environ['PATH']}"
+    versions = system.root / f"usr/src/{NAME}-2.0.0/build/dkms/versions"
+    assert system.run("dash", versions, "install", "2.0.0", PATH=path) == 1
+    assert f"File: {place} does not exist.\nnv_peer_mem: dkms cannot read" in system.output
+    assert "nvidia/550.1: added\nnv_peer_mem" not in system.output
+
+
+# ---- a version that dkms counts as installed ----
+
+
+def delayed(system: System) -> None:
+    """Another commit of the same version could not be built, because a part was missing. Then
+    `dkms autoinstall` counts the file that was kept as that of the new commit."""
+    installed(system)
+    system.source("2.0.0", "second")
+    for kernel in (A, B):
+        system.put(f"fails/check/{kernel}", "make is missing")
+    assert system.versions("2.0.0", "install", "2.0.0") == 0
+    shutil.rmtree(system.root / "fails")
+    for kernel in (A, B):
+        assert system.module(kernel) == "2.0.0 first"
+        for name in FILES:
+            place = f"var/lib/dkms/{NAME}/2.0.0/{kernel}/{ARCH}/module/{name}.ko"
+            system.put(place, "2.0.0 second\n")
+        link = system.root / f"var/lib/dkms/{NAME}/kernel-{kernel}-{ARCH}"
+        link.unlink()
+        link.symlink_to(f"2.0.0/{kernel}/{ARCH}")
+
+
+def test_a_delayed_build_arrives(system: System) -> None:
+    """The printed command replaces the file that dkms counts as installed."""
+    delayed(system)
+    assert system.by_hand("2.0.0", A) == 0, system.output
+    assert (system.module(A), system.module(B)) == ("2.0.0 second", "2.0.0 first")
+    assert system.by_hand("2.0.0", B) == 0
+    assert system.module(B) == "2.0.0 second" and system.known() == {"2.0.0"}
+    system.calls()
+    assert system.by_hand("2.0.0", A) == 0
+    assert system.calls() == []
+
+
+def test_by_hand(system: System) -> None:
+    """A person who runs the script for a kernel is told why nothing is built."""
+    assert system.source("2.0.0") and system.by_hand("2.0.0", A) == 1
+    assert (
+        system.output == "nv_peer_mem: version 2.0.0 is not configured yet: dpkg --configure -a\n"
+    )
+    installed(system)
+    for name, shown in (("6.9", "6.9"), (f"{A}\r", f"{A}?"), ("", "")):
+        assert system.by_hand("2.0.0", name) == 1
+        assert (
+            f"nv_peer_mem: kernel {shown} has no headers in /lib/modules/" in system.output
+        ) == bool(name)
+    assert "give the release of a kernel" in system.output
+    system.put("etc/dkms/no-autoinstall")
+    system.kernel("6.9")
+    assert system.by_hand("2.0.0", "6.9") == 1
+    assert "/etc/dkms/no-autoinstall forbids builds" in system.output
+    (system.root / "etc/dkms/no-autoinstall").unlink()
+    system.put("fails/build/6.9", "nv_peer_mem: a cause\n")
+    assert system.by_hand("2.0.0", "6.9") == 1
+    assert "nv_peer_mem is not built for kernel 6.9: a cause" in system.output
+
+
+def test_one_at_a_time(system: System) -> None:
+    """While another script replaces modules, the service at boot puts nothing back, and does not
+    wait."""
+    half_replaced(system)
+    lock = system.put("run/nv_peer_mem.dkms")
+    versions = system.root / f"usr/src/{NAME}-2.0.1/build/dkms/versions"
+    assert system.run("flock", lock, "dash", versions, "put-back") == 0
+    assert (
+        system.root / f"lib/modules/{A}/updates/dkms/nv_peer_mem.ko"
+    ).read_text() == "2.0.1 second"
+    assert system.run("dash", versions, "put-back") == 0
+    assert system.module(A) == "2.0.0 first"
+
+
 # ---- the hook for new kernels ----
 
 
@@ -411,7 +549,7 @@ def test_hook_never_fails(system: System, how: str) -> None:
     assert f"nv_peer_mem is not built for kernel {new}: " in system.output
     assert ("a cause" in system.output) == (how in ("build", "check"))
     assert [system.module(kernel) for kernel in (A, B)] == ["2.0.0 first"] * 2
-    assert f"{SKIPPED} dkms install {NAME}/2.0.0 -k {new}\n" in system.output
+    assert f"{SKIPPED} /usr/src/{NAME}-2.0.0/build/dkms/kernel {new}\n" in system.output
     assert system.module(new) == system.active(new) == ""
     shutil.rmtree(system.root / "fails")
     assert system.hook("2.0.0", new) == 0 and system.output == ""
@@ -524,5 +662,5 @@ def test_an_empty_file_is_no_module(system: System) -> None:
     system.put(f"lib/modules/{A}/updates/dkms/nv_peer_mem.ko")
     system.put(f"fails/check/{A}", "a cause")
     assert system.versions("2.0.0", "install", "2.0.0") == 0
-    assert f"{SKIPPED} dkms install {NAME}/2.0.0 -k {A}\n" in system.output
+    assert f"{SKIPPED} /usr/src/{NAME}-2.0.0/build/dkms/kernel {A}\n" in system.output
     assert "keeps" not in system.output

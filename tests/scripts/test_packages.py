@@ -200,7 +200,10 @@ def test_dkms_postinst_passes_a_kernel_over(packages: Packages) -> None:
         f"nv_peer_mem is not built for these kernels: {B}; the lines above say why. When"
         in packages.output
     )
-    assert "cause is fixed: dkms autoinstall -k KERNEL, then" in packages.output
+    assert (
+        "cause is fixed: /usr/src/nvidia-peer-memory-2.0.0/build/dkms/kernel KERNEL, then"
+        in packages.output
+    )
 
 
 def test_dkms_postinst_fails(packages: Packages) -> None:
@@ -210,10 +213,11 @@ def test_dkms_postinst_fails(packages: Packages) -> None:
     (packages.root / "lib/modules/5.9-left-over").mkdir()
     end = (
         "nv_peer_mem 2.0.0 is not installed for each kernel; the lines above say why. When the\n"
-        "cause is fixed: dpkg --configure -a\n"
+        "cause is fixed: dpkg --configure -a. If this package is the cause: dpkg -i "
+        "ANOTHER_PACKAGE.deb\n"
     )
     assert packages.debian(f"{NAME}-dkms.postinst", "configure", "") == 1
-    assert packages.output.endswith(f"{end}Kernels without any nv_peer_mem: {A} {B}\n")
+    assert packages.output.endswith(f"{end}Kernels that have no nv_peer_mem now: {A} {B}\n")
     assert f"nv_peer_mem is not built for kernel {A}: a cause (the whole log" in packages.output
     shutil.rmtree(packages.root / "fails")
     assert packages.debian(f"{NAME}-dkms.postinst", "configure", "") == 0
@@ -254,6 +258,43 @@ def test_dkms_prerm_of_a_removal(packages: Packages, status: int) -> None:
         assert packages.calls() == []
 
 
+def test_dkms_prerm_of_a_failed_update(packages: Packages) -> None:
+    """The installed version stays if the prerm of that version could not keep its source."""
+    for old in ("2.0.0-1", "1.9.0-1"):
+        source = packages.root / f"var/lib/dkms/{NAME}/{old[:-2]}/source"
+        assert packages.debian(f"{NAME}-dkms.prerm", "failed-upgrade", old, "2.0.1-1") == 0
+        source.parent.mkdir(parents=True)
+        source.symlink_to(packages.root / f"usr/src/{NAME}-{old[:-2]}")
+        assert packages.debian(f"{NAME}-dkms.prerm", "failed-upgrade", old, "2.0.1-1") == 1
+        assert packages.output == (
+            f"nv_peer_mem: version {old} stays as it is, because its source cannot be kept for "
+            "dkms; the lines above say why.\n"
+        )
+        source.unlink()
+        source.symlink_to(source.parent / "old-source")
+        assert packages.debian(f"{NAME}-dkms.prerm", "failed-upgrade", old, "2.0.1-1") == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["abort-upgrade", "2.0.1-1"], ["abort-remove"], ["abort-remove", "in-favour", "x", "1"]],
+)
+def test_dkms_postinst_after_an_aborted_change(packages: Packages, words: list[str]) -> None:
+    """dpkg gives up after the prerm has run. Modules that the prerm has removed come back."""
+    with_source(packages)
+    assert packages.debian(f"{NAME}-dkms.postinst", "configure", "") == 0
+    versions = packages.root / f"usr/src/{NAME}-2.0.0/build/dkms/versions"
+    for done in (["keep", "2.0.0"], ["remove"], None):
+        assert not done or packages.run("dash", versions, *done) == 0
+        packages.calls()
+        assert packages.debian(f"{NAME}-dkms.postinst", *words) == 0, packages.output
+        assert [packages.module(kernel) for kernel in (A, B)] == ["2.0.0 first"] * 2
+        source = packages.root / f"var/lib/dkms/{NAME}/2.0.0/source"
+        assert source.readlink() == packages.root / f"usr/src/{NAME}-2.0.0"
+        assert not (source.parent / "old-source").exists()
+        assert bool(packages.calls()) == (done == ["remove"])
+
+
 # ---- the hooks for kernels ----
 
 
@@ -265,7 +306,7 @@ def test_kernel_hook(packages: Packages) -> None:
     packages.double(place)
     packages.put("fails/kernel", "1")
     assert packages.script(hook, "6.9") == 0
-    assert packages.calls() == ["kernel 6.9"]
+    assert packages.calls() == ["kernel add 6.9"]
     (packages.root / place).chmod(0o644)
     assert packages.script(hook, "6.9") == 0
     (packages.root / place).chmod(0o755)
@@ -483,6 +524,8 @@ def test_unit() -> None:
     assert unit["StartLimitIntervalSec"] == ["0"] and unit["NotifyAccess"] == ["all"]
     script = "/etc/init.d/nv_peer_mem"
     assert unit["ExecCondition"] == [script, "may-start"]
+    # The line before the start may write where the unit must not, and cannot make the start fail.
+    assert unit["ExecStartPre"] == [f"-+{script}", "put-back"]
     assert (unit["ExecStart"], unit["ExecStop"]) == ([script, "start"], [script, "stop"])
     assert "NoNewPrivileges" not in unit and "ProtectKernelModules" not in unit
     preset = (TOP / "init.d/90-nv_peer_mem.preset").read_text(encoding="utf-8")
