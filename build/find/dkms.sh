@@ -19,6 +19,12 @@ dkms_knows() {
 	done
 }
 
+# not_installed NAME/VERSION: succeeds if dkms has not installed any version of this package for the
+# kernel. If dkms has, the kernel prefers another file, or the package's module is not the right one.
+not_installed() {
+	[ ! -L "${dkms_tree:-/var/lib/dkms}/${1%/*}/kernel-$KVER-$(uname -m)" ]
+}
+
 # missing NEIGHBOUR TEXT ADVICE: ends with an error that contains TEXT. If dkms has a package with
 # the neighbour, and has not built it for this kernel yet, the error names the package. Otherwise
 # the error contains ADVICE. The function does nothing if dkms builds the neighbour before the
@@ -26,7 +32,7 @@ dkms_knows() {
 missing() {
 	case " ${NVPM_LATER-} " in *" $1 "*) return 0 ;; esac
 	known=$(dkms_knows "$1" | tail -n 1)
-	if [ "$known" ]; then
+	if [ "$known" ] && not_installed "$known"; then
 		set -- "$1" "$2: dkms knows $known, but has not built it for this kernel (dkms install $known -k $KVER says why)."
 	else
 		set -- "$1" "$2: $3"

@@ -493,6 +493,15 @@ def test_no_driver(tree: Tree) -> None:
     tree.says("dkms knows nvidia/560.1, but has not built it for this kernel (dkms install")
     tree.configure("--check", NVPM_LATER="core driver")
     tree.says(f"no NVIDIA driver for kernel {K}", "--check", NVPM_LATER="core")
+    # dkms has installed the driver for this kernel, so dkms would only answer that it has done so.
+    # The link of another kernel, or of another package, says nothing.
+    for number, link in enumerate((f"nvidia/kernel-6.9-{ARCH}", f"other/kernel-{K}-{ARCH}")):
+        (tree.root / "var/lib/dkms/other").mkdir(exist_ok=True)
+        (tree.root / "var/lib/dkms" / link).symlink_to(f"560.1/{number}")
+        tree.says("dkms knows nvidia/560.1, but has not built it for this kernel (dkms install")
+    (tree.root / f"var/lib/dkms/nvidia/kernel-{K}-{ARCH}").symlink_to(f"550.1/{K}/{ARCH}")
+    tree.says("(package for example nvidia-dkms-580-open or nvidia-dkms-580)")
+    assert "dkms knows" not in tree.output
     tree.configure("--quiet", KBUILD_MODPOST_WARN="1")
 
 

@@ -33,6 +33,8 @@ class Service(System):
             ("lib=/usr/lib/", f"lib={root}/usr/lib/"),
             ("/usr/sbin/nvpm", f"{root}/bin/nvpm"),
             (">/dev/kmsg", f">>{root}/dev/kmsg"),
+            ("/var/lib/", f"{root}/var/lib/"),
+            ("/usr/src/", f"{root}/usr/src/"),
             ("/run/systemd/", f"{root}/run/systemd/"),
             ("/sys/", f"{root}/sys/"),
             ('"$PPID"', '"${PARENT-$PPID}"'),
@@ -110,6 +112,31 @@ def test_start_of_a_module_without_a_version(service: Service) -> None:
     service.put("sys/module/nv_peer_mem/version", "")
     assert service.does("start", PARENT="1", NOTIFY_SOCKET="/x") == 0
     assert service.calls() == ["systemd-notify --status=Loaded, version unknown. More: nvpm status"]
+
+
+@pytest.mark.parametrize("by_systemd", [True, False])
+def test_modules_that_a_power_cut_took(service: Service, by_systemd: bool) -> None:
+    """They are put back before a start: in a step of its own if systemd starts the service. Only
+    root's file is run, and only if there are copies."""
+    text = '#!/bin/sh\necho "versions $*" >>"$NVPM_SYSROOT/calls"\n'
+    versions = service.put("usr/src/nvidia-peer-memory-2.0.0/build/dkms/versions", text, 0o755)
+    environment = service.systemd() if by_systemd else {}
+    put_back = ["versions put-back"]
+    for copies in (False, True):
+        if copies:
+            (service.root / "var/lib/nvidia-peer-memory/6.1/files").mkdir(parents=True)
+            (service.root / "var/lib/nvidia-peer-memory/6.2/files").mkdir(parents=True)
+        assert service.does("put-back", **environment) == 0 and service.output == ""
+        assert service.calls() == (put_back if copies else [])
+        assert service.does("start", **environment) == 0
+        expected = [*(put_back if copies and not by_systemd else []), "modprobe nv_peer_mem"]
+        calls = [call for call in service.calls() if "systemd-notify" not in call]
+        assert [call for call in calls if "systemctl" not in call] == expected
+        service.unload("nv_peer_mem")
+    versions.rename(service.root / "elsewhere")
+    versions.symlink_to(service.root / "elsewhere")
+    assert service.does("put-back", **environment) == 0
+    assert service.calls() == []
 
 
 def test_start_loads_the_neighbours_first(service: Service) -> None:
