@@ -10,6 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
+from .cache import flush
 from .node import OFED, Node
 
 HOOK = Path("/usr/lib/nvidia-peer-memory/ofed-container-pre-stop")
@@ -28,5 +29,6 @@ def write(node: Node, hook: Path = HOOK) -> bool:
     new = place.with_suffix(".new")
     shutil.copyfile(hook, new)
     new.chmod(0o755)
+    flush(new)
     new.rename(place)
     return True
