@@ -63,15 +63,24 @@ check_repository() {
 }
 
 # changes: prints the files here with changes that are not committed, in one line. Prints nothing if
-# the release is made from elsewhere.
+# the release is made from elsewhere. Fails if git refuses to look, for example because the checkout
+# belongs to another user.
 changes() {
 	[ "$GIT_URL" = "$here" ] || return 0
-	git -C "$here" -c core.quotePath=true status --porcelain --untracked-files=normal 2>/dev/null | cut -c4- | paste -sd, | sed 's/,/, /g'
+	listed=$(git -C "$here" -c core.quotePath=true status --porcelain --untracked-files=normal 2>&1) || {
+		printf '%s\n' "$listed" | head -n 1
+		return 1
+	}
+	printf '%s\n' "$listed" | cut -c4- | paste -sd, | sed 's/,/, /g'
 }
 
-# name_changes: says which changes the release does not contain.
+# name_changes: says which changes the release does not contain, or that this is unknown.
 name_changes() {
-	[ -z "$changed" ] || echo "Not in the release, because it is not committed: $changed"
+	if [ "$unknown" ]; then
+		echo "Changes that are not committed are not in the release; whether there are any is unknown, because git says: $changed"
+	elif [ "$changed" ]; then
+		echo "Not in the release, because it is not committed: $changed"
+	fi
 }
 
 # name_packages: what rpmbuild and Rust are called on this distribution.
@@ -124,7 +133,8 @@ choose_temporary() {
 name_packages
 check_tools
 check_repository
-changed=$(changes)
+unknown=
+changed=$(changes) || unknown=yes
 mkdir -p "$OUT"
 OUT=$(CDPATH='' cd -- "$OUT" && pwd)
 umask 022
@@ -210,14 +220,21 @@ name_changes >&2
 echo "Working in $work ..."
 echo "Cloning from $GIT_URL ..."
 # The user's settings for line ends, attributes and hooks would change the files. The settings of the
-# clone override them.
+# clone override them, but not settings in the environment. So the files are written after those are
+# gone. The clone still needs settings such as safe.directory. A working tree or an index of the
+# user's is never meant.
 export GIT_ATTR_NOSYSTEM=1
-git clone --quiet --template= -c core.autocrlf=false -c core.eol=lf -c core.attributesFile=/dev/null \
-	-c core.hooksPath=/dev/null ${GIT_BRANCH:+--branch "$GIT_BRANCH"} "$GIT_URL" "$work/clone" ||
+unset GIT_WORK_TREE GIT_INDEX_FILE GIT_NAMESPACE GIT_OBJECT_DIRECTORY
+git clone --quiet --no-checkout --template= -c core.autocrlf=false -c core.eol=lf \
+	-c core.attributesFile=/dev/null -c core.hooksPath=/dev/null \
+	${GIT_BRANCH:+--branch "$GIT_BRANCH"} "$GIT_URL" "$work/clone" ||
 	die "cannot clone $GIT_URL${GIT_BRANCH:+ (branch $GIT_BRANCH)}."
 cd "$work/clone"
+# shellcheck disable=SC2046 # a list of names
+unset $(git rev-parse --local-env-vars)
 git rev-parse --verify --quiet HEAD >/dev/null ||
 	die "$GIT_URL has no commit to make a release of."
+git checkout --quiet --force HEAD
 echo "Checked out: $(git log -1 --format='%h %s')"
 
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
@@ -312,6 +329,7 @@ if [ -z "$without_rpm" ]; then
 	# would put in names, or pack the files in another way.
 	(cd "$work" && unset XDG_CONFIG_HOME && HOME=$work rpmbuild -bs --quiet --nodeps --define "_topdir rpm" --define "_sourcedir ." \
 		--define "_srcdefattr (-,root,root)" --define "_source_payload w9.gzdio" \
+		--define "_source_filedigest_algorithm 8" \
 		--undefine=packager --undefine=vendor --undefine=distribution --undefine=disturl --undefine=bugurl \
 		--define "_srcrpmdir rpm" --define "_buildhost localhost" --define "kernel_version KVER" \
 		--define "use_source_date_epoch_as_buildtime 1" nvidia_peer_memory.spec) >"$work/rpm.log" 2>&1 || {

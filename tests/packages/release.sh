@@ -182,7 +182,7 @@ check "the same as where there is Rust" cmp /tmp/lacking/SHA256SUMS /tmp/chosen/
 # Settings of the user and of the site must change no byte, and put in no name. Changes that are not
 # committed are not in the release, and are named.
 mkdir -p /tmp/user /etc/rpm
-printf '%%packager Joe Doe <joe@corp.example>\n%%vendor Corp\n%%distribution Corp\n%%bugurl corp\n%%_source_payload w3.zstdio\n' >/tmp/user/.rpmmacros
+printf '%%packager Joe Doe <joe@corp.example>\n%%vendor Corp\n%%distribution Corp\n%%bugurl corp\n%%_source_payload w3.zstdio\n%%_source_filedigest_algorithm 1\n' >/tmp/user/.rpmmacros
 cp /tmp/user/.rpmmacros /etc/rpm/macros
 printf '*.md export-ignore\n*.sh text eol=crlf\n' | tee /etc/gitattributes >/tmp/user/attributes
 mkdir -p /tmp/user/template/hooks
@@ -206,12 +206,27 @@ echo new >'a new file'
 told "with another user's settings" 'Not in the release, because it is not committed: src/main.rs, "a new file"' \
 	env HOME=/tmp/user OUT=/tmp/settings bash -c 'umask 077 && ./build_release.sh --without-rust'
 check "the same bytes are made" cmp /tmp/lacking/SHA256SUMS /tmp/settings/SHA256SUMS
+# An alias or a hook of git runs its commands with settings in the environment.
+check "with settings in the environment" saying env GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.autocrlf GIT_CONFIG_VALUE_0=true \
+	GIT_WORK_TREE=/tmp/user GIT_NAMESPACE=user GIT_INDEX_FILE=/tmp/user/index OUT=/tmp/environment ./build_release.sh --without-rust
+check "too" cmp /tmp/lacking/SHA256SUMS /tmp/environment/SHA256SUMS
 check "by nobody" [ "$(rpm -qp --qf '%{PACKAGER} %{VENDOR} %{DISTRIBUTION} %{BUGURL} %{BUILDHOST}' /tmp/settings/*.src.rpm)" = "(none) (none) (none) (none) localhost" ]
 check "this is said twice, above all lines and below" [ "$(grep -c '^Not in the release' "$said")" = 2 ]
 rm -r /etc/rpm/macros /etc/gitattributes 'a new file'
 git checkout --quiet src
 check "without changes nothing is said" saying env OUT=/tmp/settings ./build_release.sh --without-rust
 check "of any" fails says "Not in the release"
+# git looks at the changes in another user's checkout only if the directory itself is named safe. For
+# the clone, its .git suffices.
+checkout=$(pwd)
+owner=$(stat -c %u .)
+printf '[safe]\n\tdirectory = %s/.git\n' "$checkout" >/tmp/user/.gitconfig
+chown -R 4711 .
+echo '// edited' >>src/main.rs
+told "in another user's checkout" "whether there are any is unknown, because git says: fatal: detected dubious ownership in repository at '$checkout'" \
+	env HOME=/tmp/user OUT=/tmp/foreign ./build_release.sh --without-rust
+chown -R "$owner" .
+git checkout --quiet src
 mkdir /tmp/unpacked
 tar xzf "$tarball" -C /tmp/unpacked
 refused "an unpacked release says what it is" "/tmp/unpacked/$name is no git repository. If it is an unpacked release, there is nothing to be done: README.md says how packages are built from it" \
