@@ -43,6 +43,27 @@ documented() {
 	done
 }
 
+# pages: prints the installed pages that say what to run.
+doc=/usr/share/doc/nvidia-peer-memory
+pages() { cat "$doc/README.md" "$doc/docs/monitoring.md"; }
+
+# each COMMAND: runs COMMAND for each line of the standard input, of which there must be one.
+each() {
+	local line number=0
+	while read -r line; do
+		"$@" "$line" || return 1
+		number=$((number + 1))
+	done
+	[ $number -gt 0 ]
+}
+
+# collected: does what the page tells cron to do each minute, and looks at the result.
+collected() {
+	mkdir -p /var/lib/prometheus/node-exporter
+	bash -c "$(sed -n 's/^    \* \* \* \* \* root //p' "$doc/docs/monitoring.md")"
+	grep -q '^nvpm_info' /var/lib/prometheus/node-exporter/nvpm.prom
+}
+
 installed() {
 	check "$1: dkms has installed it for the kernel" installed_for "$kver" "$1"
 	check "$1: no other version is left in dkms" fails grep -v "^nvidia-peer-memory/$1," <(dkms status nvidia-peer-memory)
@@ -95,6 +116,13 @@ check "there is a man page" man -w nv_peer_mem
 check "and one of nvpm" man -w nvpm
 check "nvpm says what it can do" saying nvpm help
 check "the unit's documentation is there" documented
+check "each file for Prometheus and Grafana is there as the page names it" each test -s \
+	< <(pages | grep -oE 'docs/monitoring/[a-z._]+[a-z]' | sed "s,^,$doc/,")
+check "and can be read by them" python3 -m json.tool "$doc/docs/monitoring/nvpm.dashboard.json" /dev/null
+check "as can the rules" grep -q '^groups:' "$doc/docs/monitoring/nvpm.rules.yml"
+check "the rules have a test" grep -q '^rule_files:' "$doc/docs/monitoring/nvpm.rules_test.yml"
+check "nvpm has each command that the pages name" each nvpm help < <(pages | grep -oE '`(sudo )?nvpm [a-z]+' | sed 's/.* //' | sort -u)
+check "cron collects what the page says" collected
 check "openibd finds a hook before it stops" [ -x /etc/infiniband/pre-stop-hook.sh ]
 check "and one after it has started" [ -x /etc/infiniband/post-start-hook.sh ]
 sed -i 's/^ONBOOT=yes/ONBOOT=no/' "$conf"
