@@ -432,7 +432,7 @@ DKMS = Group(
             "nv_peer_mem is not built for kernel",
             "a part that the build needs is missing for that kernel, or the module does not "
             "compile for it; the rest of the line says which. Other kernels keep their module",
-            "If the line names a part: install it, then `dkms autoinstall -k KVER`. If it has "
+            "If the line names a part: install it, then run the command in the next line. If it has "
             "`error:`, nothing is missing: read the log that the line names, give it to `nvpm "
             "explain`, and install a newer nv_peer_mem",
             rest=True,
@@ -458,6 +458,31 @@ DKMS = Group(
             "the present module is copied before it is replaced, and the copy failed: the disk "
             "is full, or `/var/lib` is mounted read-only. The kernel keeps its module",
             "Make room below `/var/lib`, then run the command that the next line names",
+        ),
+        Own(
+            "dkms-source-not-kept",
+            "nv_peer_mem: the source of version",
+            "an update keeps the source of the earlier version for dkms, and the copy failed: the "
+            "disk is full, or `/var/lib` is mounted read-only",
+            "Make room (`df /var/lib/dkms`), then install again",
+        ),
+        Own(
+            "dkms-cannot-read",
+            "nv_peer_mem: dkms cannot read a version of this package",
+            "dkms has a version whose source is gone. With dkms 3.0 each command then ends with an "
+            "error, and the next kernel gets no module, also no NVIDIA driver",
+            "Remove the directory that the line above names, up to the version: `rm -r "
+            "/var/lib/dkms/nvidia-peer-memory/VERSION`. Kernels keep their modules",
+        ),
+        Own(
+            "dkms-by-hand",
+            "<give the release of a kernel, such as"
+            "|/etc/dkms/no-autoinstall forbids builds for kernels without the module"
+            "|is not configured yet: dpkg --configure -a"
+            "|install them, or give another release>",
+            "`build/dkms/kernel` was run by hand, and the line says why it has built nothing",
+            "Do what the line says, and run the command again with a release that `ls /lib/modules` "
+            "lists",
         ),
         Own(
             "dkms-not-installed",

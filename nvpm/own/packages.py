@@ -17,8 +17,8 @@ INSTALLING = Group(
         ),
         Own(
             "package-kernels-without",
-            "Kernels without any nv_peer_mem: ",
-            "these kernels never had the module, and it could not be built for them",
+            "Kernels that have no nv_peer_mem now: ",
+            "the module could not be built for these kernels, or the earlier one was lost",
             "Remove the cause that the lines above name, then `dpkg --configure -a`",
             kind=FOLLOWS,
         ),
@@ -32,15 +32,22 @@ INSTALLING = Group(
             "package-not-built-for-these",
             "nv_peer_mem is not built for these kernels",
             "the module could not be built for these kernels when the package was installed",
-            "Remove the cause that the lines above name, then `dkms autoinstall -k KERNEL` and "
-            "`systemctl start nv_peer_mem`",
+            "Remove the cause that the lines above name, then run the command that this message "
+            "names, and `systemctl start nv_peer_mem`",
             kind=FOLLOWS,
         ),
         Own(
             "package-cause-fixed",
-            "cause is fixed: d<pkg --configure|kms autoinstall>",
+            "<cause is fixed: dpkg --configure|kernel KERNEL, then, if that kernel runs>",
             "the second half of the message in the line above",
             kind=FINE,
+        ),
+        Own(
+            "package-source-not-kept",
+            "stays as it is, because its source cannot be kept for dkms",
+            "dpkg was about to delete the source of the installed version, and dkms needs a copy; "
+            "the disk of `/var/lib/dkms` is full or read-only. Nothing was changed",
+            "Make room (`df /var/lib/dkms`), then install again",
         ),
         Own(
             "package-old-stays",

@@ -34,6 +34,13 @@ RELEASE = Group(
             "`git commit` them, and make the release again",
         ),
         Own(
+            "release-changes-unknown",
+            "whether there are any is unknown, because git says",
+            "git refuses to look for changes, for example because the checkout is another user's",
+            "Look yourself: `git status` as the owner of the checkout. The release contains the "
+            "commit",
+        ),
+        Own(
             "release-noexec",
             "build_release.sh: no program can be run in",
             "these directories are mounted `noexec`, as `/tmp` is on hardened machines",

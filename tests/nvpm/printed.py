@@ -32,7 +32,7 @@ def is_message(text: str) -> bool:
 # ---- scripts of the shell ----
 
 # The functions and programs that print. `missing` prints its last two words with a colon.
-PRINTERS = "set|die|say|complain|echo|printf|missing|found|tell_people|logger|unknown"
+PRINTERS = "set|die|skip|say|complain|echo|printf|missing|found|tell_people|logger|unknown"
 # Variables whose values are parts of messages.
 PARTS = "why|unsuitable|stale|set_aside|other_first|mark|compiler"
 BEFORE = r"(?:^|[;|&{(!)]|\b(?:then|else|do|quiet)\b)[ \t]*@?(?:\w+=\S* )*"
@@ -331,7 +331,7 @@ def of_python(files: list[Path]) -> Iterator[Printed]:
 
 # The functions of the shell that put the name of the program before a message. `echo` and `printf`
 # print a message alone.
-PREFIXED = ("die", "say", "complain", "missing", "logger")
+PREFIXED = ("die", "skip", "say", "complain", "missing", "logger")
 BUILD = ("build/make", "build/configure", "build/find/*", "build/rust-assembly", "build/has/ask")
 SHELL = {
     **dict.fromkeys((*BUILD, "build/rust/*.sh", "build/dkms/*", "dkms.conf"), "nv_peer_mem: "),
