@@ -50,15 +50,13 @@ unbuild() {
 }
 
 # swap KVER: removes the version that dkms has installed, and installs $version. With --force, dkms
-# also installs a version that is not higher than the files that are there. A version that no kernel
-# has any more is removed from dkms.
+# also installs a version that is not higher than the files that are there.
 swap() {
 	old=$(active_on "$1")
 	# The files are replaced in any case, so dkms only has to lose the link if it cannot uninstall.
 	[ -z "$old" ] || { readable "$old" && dkms uninstall "$name/$old" -k "$1/$arch" </dev/null; } ||
 		rm -f "$tree/kernel-$1-$arch"
-	dkms install --force "$name/$version" -k "$1/$arch" </dev/null && all_there "$1" "$version" || return 1
-	[ -z "$old" ] || [ "$(active "$old")" ] || drop "$old"
+	dkms install --force "$name/$version" -k "$1/$arch" </dev/null && all_there "$1" "$version"
 }
 
 # installed KVER: succeeds if dkms has installed $version for exactly this kernel, and the kernel has

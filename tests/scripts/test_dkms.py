@@ -408,7 +408,9 @@ def test_the_hook_and_the_boot_repair(system: System) -> None:
 def test_a_removal_repairs(system: System) -> None:
     dangling(system)
     system.source("2.0.1")
+    system.calls()
     assert system.versions("2.0.1", "remove") == 0
+    assert system.calls() == ["remove 2.0.0 --all"]
     assert [system.module(kernel) for kernel in (A, B)] == ["", ""]
     assert system.known() == set() and not (system.root / f"var/lib/dkms/{NAME}").exists()
 
