@@ -279,6 +279,9 @@ for arch in x86_64 aarch64; do
 	! compiled "preload/prebuilt/$arch.S" env NVPM_ARCH=$arch sh preload/build assembly ||
 		set -- "$@" --prefix="$name/preload/prebuilt/" --add-file="preload/prebuilt/$arch.S"
 done
+# The identity of a build has the commit (build/identity).
+git rev-parse HEAD >build/commit
+set -- "$@" --prefix="$name/build/" --add-file=build/commit
 [ -z "$lacks" ] || [ "$without_rust" ] ||
 	die "$why. The packages would lack$lacks. Install what is missing and run this again, or choose --without-rust for packages that build only on machines with Rust."
 

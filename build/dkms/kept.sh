@@ -32,7 +32,7 @@ keep_files() {
 		mkdir -p "$kept" && chmod 700 "$kept" && rm -rf "$kept/$1.new" && mkdir -p "$kept/$1.new/files" &&
 			active_on "$1" >"$kept/$1.new/version" &&
 			cd "$modules/$1" && printf '%s\n' "$files" | xargs -d '\n' cp -a --parents -t "$kept/$1.new/files" &&
-			to_disk "$kept" && rm -rf "${kept:?}/$1" && mv "$kept/$1.new" "$kept/$1" && to_disk "$kept"
+			rm -rf "${kept:?}/$1" && mv "$kept/$1.new" "$kept/$1" && to_disk "$kept"
 	)
 }
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -21,8 +22,8 @@ class Wrong(Exception):
 
 
 class Settings(NamedTuple):
-    """The name of the module, its parameters, the port for metrics (0: no port), and the version
-    of the release in the image."""
+    """The name of the module, its parameters, the port for metrics (0: no port), and the identity
+    of the release in the image, which each of its modules has as its version."""
 
     name: str
     parameters: list[str]
@@ -44,7 +45,6 @@ def settings(environment: Mapping[str, str], release: Path = RELEASE) -> Setting
     port = environment.get("NVPM_METRICS_PORT", str(PORT))
     if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
         raise Wrong(f"NVPM_METRICS_PORT={port}: this is no port; 0 stands for no metrics")
-    text = (release / "dkms.conf").read_text(encoding="utf-8")
-    version = re.search(r'^PACKAGE_VERSION="(.*)"$', text, re.MULTILINE)
-    assert version
-    return Settings(name, parameters, int(port), version[1])
+    # Another image of the same version may have other sources.
+    identity = subprocess.check_output(["sh", str(release / "build/identity")], text=True)
+    return Settings(name, parameters, int(port), identity.strip())

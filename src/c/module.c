@@ -20,7 +20,8 @@
 
 MODULE_AUTHOR("The nv_peer_mem authors");
 MODULE_DESCRIPTION("GPUDirect RDMA: NVIDIA GPU memory for the RDMA core");
-MODULE_VERSION(NVPM_VERSION);
+/* The identity has the version and the checksum of the sources (build/identity). */
+MODULE_VERSION(NVPM_BUILD);
 
 /* The value says how the module's Rust code was compiled (docs/building.md). */
 MODULE_INFO(rust, NVPM_RUST);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The settings of the container's environment, and the result of a build as text."""
 
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,9 @@ TOP = Path(__file__).resolve().parents[2]
 
 def test_defaults() -> None:
     text = (TOP / "dkms.conf").read_text(encoding="utf-8")
-    version = text.partition('PACKAGE_VERSION="')[2].partition('"')[0]
+    plain = text.partition('PACKAGE_VERSION="')[2].partition('"')[0]
+    version = settings({}, TOP).version
+    assert re.fullmatch(re.escape(plain) + r"\+[0-9a-f]{12}", version)
     assert settings({}, TOP) == Settings("nvidia_peermem", [], 9989, version)
     chosen = {
         "NVPM_NAME": "nv_peer_mem",
@@ -22,6 +26,19 @@ def test_defaults() -> None:
     }
     both = ["persistent_api_support=0", "peerdirect_support=1"]
     assert settings(chosen, TOP) == Settings("nv_peer_mem", both, 0, version)
+
+
+def test_two_images_of_one_version(tmp_path: Path) -> None:
+    """The sources decide what the cache keeps, and whether a loaded module is current."""
+    for name in ("build", "src"):
+        shutil.copytree(TOP / name, tmp_path / name)
+    for name in ("Kbuild", "dkms.conf"):
+        shutil.copy(TOP / name, tmp_path)
+    same = settings({}, tmp_path).version
+    assert same == settings({}, TOP).version
+    with (tmp_path / "src/lib.c").open("w", encoding="utf-8") as file:
+        file.write("int mended;\n")
+    assert settings({}, tmp_path).version != same
 
 
 @pytest.mark.parametrize(

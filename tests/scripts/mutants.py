@@ -256,8 +256,8 @@ MUTANTS = [
     (
         "test_dkms.py::test_a_delayed_build_arrives",
         REPLACE,
-        ' && all_there "$1" "$version"\n',
-        "\n",
+        'has_module "$1" && all_there "$1" "$version"\n',
+        'has_module "$1"\n',
     ),
     ("test_dkms.py::test_by_hand", KERNEL, "tr -c '[:print:]' '?'", "cat"),
     ("test_dkms.py::test_by_hand", KERNEL, '[ "$hook" ] || exit 1\n', "exit 0\n"),
@@ -266,8 +266,8 @@ MUTANTS = [
     (
         "test_steps.py::test_power_cut_during_an_update",
         KEPT,
-        'to_disk "$kept" && rm -rf',
-        "rm -rf",
+        '"$kept/$1" && to_disk "$kept"',
+        '"$kept/$1"',
     ),
     (
         "test_steps.py::test_power_cut_during_an_update",
@@ -276,7 +276,7 @@ MUTANTS = [
         "drop_copies",
     ),
     (
-        "test_steps.py::test_power_cut_during_an_update",
+        "test_dkms.py::test_power_fails_before_the_copies_are_stored",
         KEPT,
         '! complete "$kernel_before" ||',
         "",

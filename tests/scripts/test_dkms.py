@@ -192,6 +192,17 @@ def test_power_fails_before_the_first_file_goes(system: System) -> None:
     nothing_kept(system)
 
 
+def test_power_fails_before_the_copies_are_stored(system: System) -> None:
+    """Copies that a power cut has emptied are not put back."""
+    installed(system)
+    for name in FILES:
+        system.put(f"{KEPT}/{A}/files/updates/dkms/{name}.ko")
+    system.put(f"{KEPT}/{A}/version", "1.9.0")
+    assert system.versions("2.0.0", "put-back") == 0
+    assert system.module(A) == "2.0.0 first" and system.active(A) == "2.0.0"
+    nothing_kept(system)
+
+
 def test_an_old_build_is_not_installed(system: System) -> None:
     """A build that could not be installed is made anew, because driver and RDMA core may have
     changed meanwhile."""

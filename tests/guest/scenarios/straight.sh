@@ -10,7 +10,8 @@ esac
 equal "pages are as large as this machine's name says" "$page" "$(getconf PAGESIZE)"
 equal "version in sysfs" "$(modinfo -F version nv_peer_mem)" "$(cat /sys/module/nv_peer_mem/version)"
 equal "clients" "nv_mem nv_mem_fixed nv_mem_revocable" "$(client_names)"
-equal "version that the RDMA core shows" "$(modinfo -F version nv_peer_mem)" "$(peer nv_mem version)"
+# The core has room for 15 characters, so it gets the version without the checksum of the sources.
+equal "version that the RDMA core shows" "$(modinfo -F version nv_peer_mem | cut -d+ -f1)" "$(peer nv_mem version)"
 [ "$NICS" = 0 ] || before=$(nic count gpu_accesses)
 check "write, aligned" transfer_seen 0 1M 64K 1
 check "write, 3 MiB and some bytes" transfer_seen 0 8M 3M+17 2

@@ -11,7 +11,8 @@ cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/build /in/src /tmp/build/
 cd /tmp/build
 make KVER="$kver" NVPM_RUST="$rust"
 [ "$(modinfo -F rust nv_peer_mem.ko)" = "$rust" ]
-grep -x "PACKAGE_VERSION=\"$(modinfo -F version nv_peer_mem.ko)\"" dkms.conf
+[ "$(modinfo -F version nv_peer_mem.ko)" = "$(sh build/identity)" ]
+grep -x "PACKAGE_VERSION=\"$(sh build/identity | cut -d+ -f1)\"" dkms.conf
 make KVER="$kver" NVPM_RUST="$rust" install
 # Guests load the module again and again, and unpack slowly.
 find "/lib/modules/$kver" -name 'nv_peer_mem*.ko.xz' -exec xz -d {} +
