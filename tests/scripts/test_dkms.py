@@ -193,7 +193,8 @@ def test_power_fails_before_the_first_file_goes(system: System) -> None:
 
 
 def test_power_fails_before_the_copies_are_stored(system: System) -> None:
-    """Copies that a power cut has emptied are not put back, also if dkms does not know the module."""
+    """Copies that a power cut has emptied are not put back, even if dkms does not know the
+    module."""
     installed(system)
     (system.root / f"var/lib/dkms/{NAME}/kernel-{A}-{ARCH}").unlink()
     for name in FILES:
