@@ -70,7 +70,7 @@ impl Mapping {
         // beginning of a page, so the range then has the same offset in a page on the bus as in the
         // user's address space.
         let before_first = segments.before_first();
-        for (mapped, (entry, segment)) in sg.entries().zip(segments).enumerate() {
+        for (mapped, (entry, segment)) in (0..usize::MAX).zip(sg.entries().zip(segments)) {
             let before = if mapped == 0 { before_first } else { 0 };
             let start = segment.start.wrapping_sub(before);
             match device.map(start, before.wrapping_add(segment.len.into())) {
@@ -147,7 +147,7 @@ fn segments<'a>(device: Device<'_>, extents: &'a [Extent], range: &Range) -> Res
 /// Unmaps the first `mapped` entries. The first mapping also covers the `before_first` bytes before
 /// the first entry.
 fn unmap_entries(device: Device<'_>, before_first: u64, sg: &mut SgTable, mapped: usize) {
-    for (number, entry) in sg.entries().take(mapped).enumerate() {
+    for (number, entry) in (0..mapped).zip(sg.entries()) {
         let before = if number == 0 { before_first } else { 0 };
         let len = before.wrapping_add(entry.dma_length.into());
         device.unmap(entry.dma_address.wrapping_sub(before), len);

@@ -32,6 +32,11 @@ pub(crate) fn to_result(ret: i32) -> Result {
     }
 }
 
+/// Returns the positive number of an error, for messages.
+pub(crate) fn number(error: &Error) -> u32 {
+    error.to_errno().unsigned_abs()
+}
+
 /// Converts a result to a return value for C, which is 0 or a negative error number.
 pub(crate) fn from_result(result: Result) -> i32 {
     match result {

@@ -7,8 +7,9 @@
 //! length of a segment.
 //!
 //! In this file and in others, a sum that cannot wrap is nevertheless written with `wrapping_add`.
-//! The operator `+` would add an overflow check with a call to `panic`. This call may be the end of
-//! a function, and objtool refuses a function that ends in such a call.
+//! The operator `+` would add an overflow check with a call to `panic`, as would `%`, `div_ceil` and
+//! `enumerate` with other numbers. No such call may be compiled (`check panics`): a callback must not
+//! panic, and objtool refuses a function that ends in such a call.
 
 use core::slice;
 
@@ -38,7 +39,7 @@ impl Range {
         let end = address
             .checked_add(len)?
             .checked_next_multiple_of(GPU_PAGE)?;
-        let pinned = end - (address - address % GPU_PAGE);
+        let pinned = end.wrapping_sub(address - address % GPU_PAGE);
         if len == 0 || pinned / GPU_PAGE > u64::from(u32::MAX) {
             return None;
         }
@@ -103,14 +104,14 @@ impl Range {
     /// Returns an error if the pages reach beyond the pinned bytes. The pages can do so only if
     /// `page` is larger than [`GPU_PAGE`].
     pub(crate) fn window(&self, page: u64) -> Result<Extent> {
-        let first = self.address - self.address % page;
+        let first = self.address & !page.wrapping_sub(1);
         let end = self
             .address
             .checked_add(self.len)
             .and_then(|end| end.checked_next_multiple_of(page))
             .ok_or(EINVAL)?;
         let start = first.checked_sub(self.start()).ok_or(EINVAL)?;
-        let len = end - first;
+        let len = end.wrapping_sub(first);
         match start.checked_add(len) {
             Some(end) if end <= self.pinned_len() => Ok(Extent { start, len }),
             _ => Err(EINVAL),
@@ -145,8 +146,10 @@ impl Extents {
         let mut extents = None;
         let mut start = address(first);
         let mut end = start.wrapping_add(page);
-        for (number, some) in rest.chunks(AT_A_TIME).enumerate() {
+        let mut number: usize = 0;
+        for some in rest.chunks(AT_A_TIME) {
             before_chunk(number);
+            number = number.wrapping_add(1);
             // This loop handles every page of every registration. Usually a page follows the page
             // before it, so this case must be cheap.
             for address in some.iter().map(&address) {
@@ -174,7 +177,7 @@ impl Extents {
             Some(Self::One(first)) => {
                 // The extents usually have equal lengths, so the first length predicts the number
                 // of extents.
-                let expected = bytes.div_ceil(first.len.max(1)).max(2);
+                let expected = divided_up(bytes, first.len).max(2);
                 let expected = usize::try_from(expected).map_err(|_| ENOMEM)?;
                 let mut many = KVVec::with_capacity(expected, GFP_KERNEL)?;
                 many.push(*first, GFP_KERNEL)?;
@@ -277,7 +280,7 @@ impl<'a> Segments<'a> {
             0 => 0,
             // Usually an extent is one segment. That case needs no division.
             len if len <= longest => 1,
-            len => len.div_ceil(longest),
+            len => divided_up(len, longest),
         }
     }
 
@@ -311,7 +314,10 @@ impl Iterator for Segments<'_> {
         if self.rest.len == 0 {
             self.rest = self.next_extent()?;
         }
-        let len = self.rest.len.min(u64::from(self.longest) - self.before);
+        let len = self
+            .rest
+            .len
+            .min(u64::from(self.longest).wrapping_sub(self.before));
         self.before = 0;
         let start = self.rest.start;
         // The sum wraps if the extent ends at the end of the bus. No bytes of the extent remain
@@ -322,6 +328,13 @@ impl Iterator for Segments<'_> {
         let len = len as u32;
         Some(Segment { start, len })
     }
+}
+
+/// Returns `dividend / divisor`, rounded up. `dividend` must not be 0. For a divisor of 0 the result
+/// is 0.
+fn divided_up(dividend: u64, divisor: u64) -> u64 {
+    let below = dividend.wrapping_sub(1).checked_div(divisor);
+    below.map_or(0, |quotient| quotient.wrapping_add(1))
 }
 
 /// Returns the length of the longest segment for a device that accepts at most `device_limit`

@@ -9,7 +9,7 @@ use kernel::prelude::*;
 
 use crate::{
     abi,
-    errno::to_result,
+    errno::{number, to_result},
     global::Installed,
     map_type, parameters,
     peer_client::{self, Client, RegisteredClient},
@@ -141,7 +141,7 @@ impl Callbacks {
     fn new() -> Result<Self> {
         // SAFETY: Only loading the module calls `new`, once, and loading may sleep.
         to_result(unsafe { abi::nvpm_callbacks_begin() }).inspect_err(|error| {
-            pr_err!("the module nv_peer_mem_callback that is loaded is of another version, and cannot be exchanged before the next boot: reboot, or load the version of nv_peer_mem that was loaded before (error {})\n", -error.to_errno());
+            pr_err!("the module nv_peer_mem_callback that is loaded is of another version, and cannot be exchanged before the next boot: reboot, or load the version of nv_peer_mem that was loaded before (error {})\n", number(error));
         })?;
         Ok(Self)
     }

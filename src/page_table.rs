@@ -17,7 +17,7 @@ use crate::{
     abi,
     compat::pr_warn_ratelimited,
     device::{Device, DeviceRef},
-    errno::{eopnotsupp, to_result},
+    errno::{eopnotsupp, number, to_result},
     extents::{Extents, Range},
 };
 
@@ -239,7 +239,7 @@ impl Drop for DriverMapping<'_> {
         if let Err(error) = to_result(ret) {
             pr_warn_ratelimited!(
                 "the NVIDIA driver did not unmap GPU memory (error {})\n",
-                -error.to_errno()
+                number(&error)
             );
         }
     }

@@ -22,7 +22,7 @@ use crate::{
     atomic::{AtomicBool, AtomicPtr, Ordering},
     compat::{pr_warn_ratelimited, ModuleRef},
     device::Device,
-    errno::{from_result, to_result},
+    errno::{from_result, number, to_result},
     extents::Range,
     parameters,
     phase::CoreContext,
@@ -93,7 +93,7 @@ impl RegisteredClient {
             pr_err!(
                 "the RDMA core refuses the client '{}' (error {}): another module may have registered that name: unload it (ls /sys/kernel/mm/memory_peers lists the names)\n",
                 name,
-                -error.to_errno()
+                number(error)
             );
         })
     }
@@ -161,7 +161,7 @@ pub(crate) fn invalidate(core_context: CoreContext) {
     if let Err(error) = to_result(ret) {
         pr_warn_ratelimited!(
             "the RDMA core did not revoke a registration (error {})\n",
-            -error.to_errno()
+            number(&error)
         );
     }
 }

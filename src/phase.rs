@@ -98,6 +98,7 @@ impl Phase {
     /// Stores the phase that follows `Pinning` or `InCall`. These phases contain nothing, so they
     /// are not dropped, which would only cost time under the lock.
     pub(crate) fn follow_empty(&mut self, next: Self) {
+        debug_assert!(matches!(self, Self::Pinning | Self::InCall));
         mem::forget(mem::replace(self, next));
     }
 

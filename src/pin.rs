@@ -16,7 +16,7 @@ use crate::{
     compat::pr_warn_ratelimited,
     device::Device,
     dma::Mapping,
-    errno::{eopnotsupp, to_result},
+    errno::{eopnotsupp, number, to_result},
     extents::{Extents, Range},
     page_table::{DriverMapping, Gpu, PageTable},
     parameters::persistent_instead,
@@ -220,7 +220,7 @@ impl Drop for PersistentPin {
         // dropped now, so the table is not used again.
         let ret = unsafe { abi::nvpm_put_pages_persistent(self.address, self.table.as_ptr()) };
         if let Err(error) = to_result(ret) {
-            pr_warn_ratelimited!("the NVIDIA driver did not unpin GPU memory (error {}): it stays in use until the driver is unloaded\n", -error.to_errno());
+            pr_warn_ratelimited!("the NVIDIA driver did not unpin GPU memory (error {}): it stays in use until the driver is unloaded\n", number(&error));
         }
     }
 }
@@ -342,7 +342,7 @@ fn put_pages(range: &Range, table: PageTable) -> bool {
     if let Err(error) = to_result(ret) {
         pr_warn_ratelimited!(
             "the NVIDIA driver did not unpin GPU memory (error {}): it is unpinned when it is freed\n",
-            -error.to_errno()
+            number(&error)
         );
         return false;
     }

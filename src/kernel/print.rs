@@ -26,11 +26,11 @@ struct Line {
 
 impl Write for Line {
     fn write_str(&mut self, more: &str) -> fmt::Result {
-        let room = self.text.iter_mut().skip(self.len);
-        for (to, from) in room.zip(more.bytes()) {
+        let room = self.text.get_mut(self.len..).unwrap_or_default();
+        for (to, from) in room.iter_mut().zip(more.bytes()) {
             *to = from;
             // INVARIANT: The iterator has yielded the element at `len`.
-            self.len += 1;
+            self.len = self.len.wrapping_add(1);
         }
         Ok(())
     }

@@ -56,7 +56,27 @@ check_clippy() {
 	if grep -E "^(warning|error)" /tmp/log; then exit 1; fi
 }
 
-# Does the same for the module's KUnit tests, which only the debug kernel compiles.
+# Checks that the assembly of a release has no call to panic outside core, and that such a call would
+# be found.
+check_panics() {
+	for arch in x86_64 aarch64; do
+		NVPM_ARCH=$arch make -s prebuilt
+		tests/lab/panics "build/prebuilt/$arch.S"
+		sed "0,/^nvpm_revoke:/s/^nvpm_revoke:/&\n\tb\tcore9panicking/" "build/prebuilt/$arch.S" >/tmp/planted.S
+		if tests/lab/panics /tmp/planted.S; then exit 1; fi
+	done
+}
+
+# Checks the same of the module that is compiled against the kernel's own crate, where panic is a
+# function of the kernel. Only the objects are compiled, because linking needs both neighbours.
+check_panics_in_kernel() {
+	make clippy KVER="$kver" >/dev/null 2>&1
+	nm src/main.o >/tmp/names
+	grep -q ' T nvpm_revoke$' /tmp/names
+	if grep 9panicking /tmp/names; then exit 1; fi
+}
+
+# Does the same as `clippy` for the module's KUnit tests, which only the debug kernel compiles.
 check_kunit_clippy() { check_clippy; }
 
 check_examples_lint() { cd examples/rust && cargo clippy --offline --all-targets -- -D warnings; }
