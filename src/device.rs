@@ -11,8 +11,8 @@ use kernel::prelude::*;
 
 use crate::{
     abi,
-    compat::pr_warn_ratelimited,
     errno::{eopnotsupp, to_result},
+    ratelimit::pr_warn_ratelimited,
 };
 
 /// A device that exists for `'a`, such as the device of one call of the RDMA core.

@@ -16,9 +16,9 @@ use crate::{
     errno::to_result,
     extents::{longest_segment, Extent, Extents, Range, Segments},
     page_table::DriverMapping,
+    resched::Turns,
     sg_table::{fill, SgTable},
     stats,
-    turns::Turns,
 };
 
 /// A scatterlist of addresses at which a device reaches GPU memory. Dropping the mapping unmaps the

@@ -15,7 +15,7 @@ use core::slice;
 
 use kernel::prelude::*;
 
-use crate::turns::{before_chunk, Turns, AT_A_TIME};
+use crate::resched::{before_chunk, Turns, AT_A_TIME};
 
 /// The number of bytes in a page of the NVIDIA driver. The driver pins only whole pages.
 pub(crate) const GPU_PAGE: u64 = 64 * 1024;

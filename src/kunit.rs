@@ -17,15 +17,15 @@ use kernel::{bindings, prelude::*};
 
 use crate::{
     abi::{self, ffi::c_int, page_size},
-    compat::ratelimit,
     device::Device,
     dma::Mapping,
     errno::{edquot, eopnotsupp, to_result},
     extents::{Extent, Extents, Range, GPU_PAGE},
+    ratelimit::ratelimit,
 };
 
-#[kernel::macros::kunit_tests(nv_peer_mem_compat)]
-mod compat_tests {
+#[kernel::macros::kunit_tests(nv_peer_mem_ratelimit)]
+mod ratelimit_tests {
     use super::*;
 
     #[test]

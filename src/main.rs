@@ -11,7 +11,6 @@ use kernel::prelude::*;
 
 mod abi;
 mod atomic;
-mod compat;
 mod device;
 mod dma;
 mod errno;
@@ -19,8 +18,10 @@ mod extents;
 mod global;
 #[cfg(nvpm_kunit)]
 mod kunit;
+mod large_ranges;
 mod map_type;
 mod module;
+mod module_ref;
 mod orphans;
 mod page_table;
 mod parameters;
@@ -28,13 +29,13 @@ mod peer_client;
 mod persistent;
 mod phase;
 mod pin;
-mod probe;
 mod process;
+mod ratelimit;
 mod registry;
+mod resched;
 mod revocable;
 mod sg_table;
 mod stats;
-mod turns;
 
 use module::NvPeerMem;
 

@@ -23,13 +23,13 @@ use kernel::{
 
 use crate::{
     abi::{self, ffi::c_void},
-    compat::pr_warn_ratelimited,
     device::{Device, DeviceRef},
     errno::eopnotsupp,
     extents::{Extent, Extents, Range},
     global::{Global, Installed},
     page_table::Gpu,
     pin::{PersistentPin, PinError},
+    ratelimit::pr_warn_ratelimited,
 };
 
 /// How memory of a GPU is mapped for a device that can reach the memory.

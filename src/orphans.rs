@@ -15,7 +15,7 @@ use kernel::{
     rbtree::{RBTree, RBTreeNode},
 };
 
-use crate::{compat::pr_warn_ratelimited, errno::edquot};
+use crate::{errno::edquot, ratelimit::pr_warn_ratelimited};
 
 /// The number of orphans that a user may have.
 const MOST_ORPHANS: u32 = 1 << 14;

@@ -15,10 +15,10 @@ use kernel::prelude::*;
 
 use crate::{
     abi,
-    compat::pr_warn_ratelimited,
     device::{Device, DeviceRef},
     errno::{eopnotsupp, number, to_result},
     extents::{Extents, Range},
+    ratelimit::pr_warn_ratelimited,
 };
 
 /// The UUID of a GPU, or zeros if the driver does not report the UUID.

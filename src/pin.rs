@@ -13,13 +13,13 @@ use kernel::prelude::*;
 
 use crate::{
     abi::{self, ffi::c_void},
-    compat::pr_warn_ratelimited,
     device::Device,
     dma::Mapping,
     errno::{eopnotsupp, number, to_result},
     extents::{Extents, Range},
     page_table::{DriverMapping, Gpu, PageTable},
     parameters::persistent_instead,
+    ratelimit::pr_warn_ratelimited,
     sg_table::SgTable,
 };
 

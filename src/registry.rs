@@ -18,10 +18,10 @@ use kernel::{
 
 use crate::{
     abi,
-    compat::ModuleRef,
     device::Device,
     extents::Range,
     global::{Global, Installed},
+    module_ref::ModuleRef,
     orphans::{UserNode, Users},
     phase::Phase,
     process::{current_comm, Process},

@@ -47,7 +47,6 @@ use kernel::prelude::*;
 
 use crate::{
     abi,
-    compat::pr_warn_ratelimited,
     device::Device,
     dma::Mapping,
     errno::eopnotsupp,
@@ -59,6 +58,7 @@ use crate::{
     phase::{CoreContext, Filled, Phase, Place},
     pin::{PersistentPin, PinError, RevocablePin},
     process::Process,
+    ratelimit::pr_warn_ratelimited,
     registry::{Kind, RegistrationNumber},
     stats,
 };

@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 
 use kernel::prelude::*;
 
-use crate::{abi, errno::to_result, extents::Segments, turns::Turns};
+use crate::{abi, errno::to_result, extents::Segments, resched::Turns};
 
 /// A scatterlist that this module allocated and frees. Each record of a registration has room for
 /// an optional scatterlist. `first` is never NULL, so the option needs no additional bytes.

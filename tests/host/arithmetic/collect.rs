@@ -6,8 +6,8 @@ use crate::{
     alloc::{MEMORY, TURNS},
     error::code::{EIO, ENOMEM},
     extents::{Extent, Extents, Segments},
+    resched::AT_A_TIME,
     sg_table::SgTable,
-    turns::AT_A_TIME,
     units::{collected, each_list, places, put_together},
 };
 

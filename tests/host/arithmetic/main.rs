@@ -19,10 +19,10 @@ mod errno;
 pub mod error;
 #[path = "../../../src/extents.rs"]
 mod extents;
+#[path = "../../../src/resched.rs"]
+mod resched;
 #[path = "../../../src/sg_table.rs"]
 mod sg_table;
-#[path = "../../../src/turns.rs"]
-mod turns;
 
 mod random;
 mod units;

@@ -35,10 +35,8 @@ mod prelude {
 }
 
 #[path = "../../../src/abi.rs"]
-#[expect(dead_code, reason = "turns.rs of the module has a model")]
+#[expect(dead_code, reason = "resched.rs of the module has a model")]
 mod abi;
-#[path = "../../../src/compat.rs"]
-mod compat;
 #[path = "../../../src/device.rs"]
 mod device;
 #[path = "../../../src/dma.rs"]
@@ -49,10 +47,14 @@ mod errno;
 mod extents;
 #[path = "../../../src/global.rs"]
 mod global;
+#[path = "../../../src/large_ranges.rs"]
+mod large_ranges;
 #[path = "../../../src/map_type.rs"]
 mod map_type;
 #[path = "../../../src/module.rs"]
 mod module;
+#[path = "../../../src/module_ref.rs"]
+mod module_ref;
 #[path = "../../../src/orphans.rs"]
 mod orphans;
 #[path = "../../../src/page_table.rs"]
@@ -67,10 +69,10 @@ mod persistent;
 mod phase;
 #[path = "../../../src/pin.rs"]
 mod pin;
-#[path = "../../../src/probe.rs"]
-mod probe;
 #[path = "../../../src/process.rs"]
 mod process;
+#[path = "../../../src/ratelimit.rs"]
+mod ratelimit;
 #[path = "../../../src/registry.rs"]
 mod registry;
 #[path = "../../../src/revocable.rs"]
@@ -88,6 +90,6 @@ mod explore;
 mod failure;
 mod linux;
 mod rdma;
+mod resched;
 mod scenarios;
-mod turns;
 mod world;

@@ -5,9 +5,9 @@
 use super::cast::*;
 use crate::{
     abi, c,
-    compat::ModuleRef,
     explore::{count, explore, explored, Preemptions::*},
     extents::{Range, GPU_PAGE},
+    module_ref::ModuleRef,
     peer_client::Client,
     persistent::Persistent,
     rdma,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Replaces the module's turns.rs. In a loop that may let other threads run, each step fails if the
+//! Replaces the module's resched.rs. In a loop that may let other threads run, each step fails if the
 //! thread holds a spin lock. The step fails even if the loop is too short to let other threads run.
 
 use crate::world::{may_sleep, world};
