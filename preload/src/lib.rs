@@ -60,7 +60,7 @@ extern "C" fn at_end() {
 /// The arguments are valid for `ioctl()`.
 #[no_mangle]
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
-    if request != uverbs::REQUEST {
+    if request as u32 != uverbs::REQUEST {
         // SAFETY: these are the caller's own arguments.
         return unsafe { next::ioctl(fd, request, argument) };
     }

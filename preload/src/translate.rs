@@ -108,7 +108,7 @@ fn register(fd: c_int, request: &mut Request<'_>) -> Result<(), Refusal> {
     // SAFETY: the command has the kernel's form, and lives until `ioctl()` returns. The region
     // keeps the dma-buf when the descriptor is closed.
     let sent = request.by(&by, |command| unsafe {
-        next::ioctl(fd, uverbs::REQUEST, (&raw mut *command).cast()) == 0
+        next::ioctl(fd, uverbs::REQUEST.into(), (&raw mut *command).cast()) == 0
     });
     if !sent {
         let errno = libc::errno();

@@ -4,11 +4,12 @@
 //! `ioctl()` of an open `/dev/infiniband/uverbs*`. The kernel's headers in `include/uapi/rdma` have
 //! the numbers and the structures, and never change them.
 
-use core::ffi::c_ulong;
 use core::mem;
 
-/// `RDMA_VERBS_IOCTL`: one request with which a program gives all commands to the RDMA core.
-pub(crate) const REQUEST: c_ulong = 0xc018_1b01;
+/// `RDMA_VERBS_IOCTL`: one request with which a program gives all commands to the RDMA core. The
+/// kernel looks at 32 bits of a request. A program that has the request as a number with a sign sets
+/// the other bits.
+pub(crate) const REQUEST: u32 = 0xc018_1b01;
 
 // IB_UVERBS_ACCESS_...
 pub(crate) const ACCESS_MW_BIND: u32 = 1 << 4;

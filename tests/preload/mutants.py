@@ -351,4 +351,10 @@ MUTANTS = [
         "(!unknown).then_some(errno)",
         "Some(errno)",
     ),
+    (
+        "test_request_with_a_sign",
+        "lib.rs",
+        "request as u32 != uverbs::REQUEST",
+        "request != uverbs::REQUEST.into()",
+    ),
 ]

@@ -62,6 +62,14 @@ def test_commands_at_wrong_addresses(bed):
     assert ran.printed == 6 * failed(errno.EFAULT)
 
 
+def test_request_with_a_sign(bed):
+    """A program or a language may have the request as an int, which becomes a negative number of 64
+    bits. The kernel takes it for the same request."""
+    ran = bed.run("cuda context signed")
+    assert ran.printed == ["errno=0", "lkey=78"]
+    assert [call for call in ran.calls if "reg_" in call] == ["reg_mr", "reg_dmabuf_mr"]
+
+
 @pytest.mark.parametrize("address, peer", [("host", 0), (f"{GPU:#x}", 1), (f"{GPU:#x}", 0)])
 def test_error_number_after_a_success(bed, address, peer):
     """A program may look at the error number after several calls. The number must not be that of

@@ -40,6 +40,7 @@
  *				while a thread stays in its walk
  *	waiting			asks how many bytes wait in a pipe, the second time with a wrong address
  *	broken			gives commands at wrong addresses to the device
+ *	signed			registers GPU memory by a request that is a 32-bit number with a sign
  *	libraries		prints the libraries of the process
  *	number			prints how many descriptors the process has
  *
@@ -438,6 +439,31 @@ static void broken(void)
 	fflush(stdout);
 }
 
+/* Many languages and ioctl() of musl have the request as an int. */
+static void with_sign(void)
+{
+	struct ib_uverbs_reg_mr asked = {
+		.start = GPU_MEMORY, .length = 4096, .hca_va = GPU_MEMORY, .pd_handle = PD_HANDLE, .access_flags = 1
+	};
+	struct ib_uverbs_reg_mr_resp resp = { 0 };
+	struct command it = {
+		.hdr = {
+			.length = sizeof(it.hdr) + 3 * sizeof(it.attrs[0]), .object_id = UVERBS_OBJECT_DEVICE,
+			.method_id = UVERBS_METHOD_INVOKE_WRITE, .num_attrs = 3, .driver_id = DRIVER_ID,
+		},
+		.attrs = {
+			{ UVERBS_ATTR_CORE_IN, sizeof(asked), UVERBS_ATTR_F_MANDATORY, .data = (uintptr_t)&asked },
+			{ UVERBS_ATTR_CORE_OUT, sizeof(resp), UVERBS_ATTR_F_MANDATORY, .data = (uintptr_t)&resp },
+			{ UVERBS_ATTR_WRITE_CMD, 8, UVERBS_ATTR_F_MANDATORY, .data = IB_USER_VERBS_CMD_REG_MR },
+		},
+	};
+	int request = (int)RDMA_VERBS_IOCTL;
+
+	printf("errno=%d\n", ioctl(DEVICE_FD, request, &it.hdr) ? errno : 0);
+	printf("lkey=%u\n", resp.lkey);
+	fflush(stdout);
+}
+
 static void other_stderr(const char *file)
 {
 	close(2);
@@ -521,6 +547,8 @@ static void *words(void *arguments)
 				printf("errno=%d\n", errno);
 		} else if (!strcmp(*word, "broken")) {
 			broken();
+		} else if (!strcmp(*word, "signed")) {
+			with_sign();
 		} else if (!strcmp(*word, "libraries")) {
 			libraries();
 		} else if (!strcmp(*word, "number")) {

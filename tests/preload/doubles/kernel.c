@@ -231,5 +231,8 @@ int ioctl(int fd, unsigned long request, ...)
 	va_start(arguments, request);
 	argument = va_arg(arguments, void *);
 	va_end(arguments);
-	return request == RDMA_VERBS_IOCTL ? command(fd, argument) : syscall(SYS_ioctl, fd, request, argument);
+	/* The kernel looks at 32 bits. */
+	if ((unsigned int)request == RDMA_VERBS_IOCTL)
+		return command(fd, argument);
+	return syscall(SYS_ioctl, fd, request, argument);
 }
