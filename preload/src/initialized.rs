@@ -6,8 +6,10 @@
 //! `dlopen()` that loads libcuda, whose pointers are not relocated yet.
 //!
 //! `cuInit()` opens `/dev/nvidia-uvm`, and CUDA keeps this file open. The library looks for the
-//! file among the links in `/proc/self/fd`. It makes system calls, because functions of the C
-//! library are cancellation points, or belong to another preloaded library.
+//! file among the links in `/proc/thread-self/fd`. (`/proc/self/fd` has the files of the first thread,
+//! which may have ended, or may not share its files with this thread.) The library makes system
+//! calls, because functions of the C library are cancellation points, or belong to another preloaded
+//! library.
 //!
 //! On some machines NVML also opens the file. A process that uses NVML, opens and closes libcuda
 //! without initializing CUDA, and has a failed registration at this moment, may still crash.
@@ -30,7 +32,7 @@ pub(crate) fn is_initialized() -> bool {
     if WAS.load(Ordering::Relaxed) {
         return true;
     }
-    let is = match libc::open_directory(c"/proc/self/fd") {
+    let is = match libc::open_directory(c"/proc/thread-self/fd") {
         Some(list) => has_cuda(&list),
         None => true,
     };

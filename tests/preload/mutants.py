@@ -357,4 +357,10 @@ MUTANTS = [
         "request as u32 != uverbs::REQUEST",
         "request != uverbs::REQUEST.into()",
     ),
+    (
+        "test_thread_whose_files_are_not_those_of_the_first",
+        "initialized.rs",
+        'c"/proc/thread-self/fd"',
+        'c"/proc/self/fd"',
+    ),
 ]

@@ -211,6 +211,14 @@ def test_libcuda_that_is_not_initialized(bed):
     assert ran.cuda == ["cuPointerGetAttribute"]
 
 
+@pytest.mark.parametrize("thread", ["cuda leader_ends", "thread own_files cuda"])
+def test_thread_whose_files_are_not_those_of_the_first(bed, thread):
+    """The first thread has ended, and no longer has any files; or the thread that uses CUDA has a
+    table of descriptors of its own."""
+    ran = bed.run(thread, reg(GPU), client="linked")
+    assert ran.printed == registered(GPU, 4096)
+
+
 def test_many_files_before_that_of_cuda(bed):
     """The list of open files does not fit into one buffer."""
     ran = bed.run("files 500 cuda context", reg(GPU), client="linked")

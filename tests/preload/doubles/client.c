@@ -17,6 +17,8 @@
  *	close_cuda		closes libcuda
  *	context			gives the thread the context of the memory
  *	thread, fork		the words that follow are for a new thread, or for a child
+ *	leader_ends		they are for a new thread, and the first thread ends before
+ *	own_files		gives the thread a table of descriptors of its own
  *	cancelled		the next registration in a thread with a cancellation pending; prints
  *				how the thread ends
  *	stderr FILE		closes stderr, and opens the file in its place
@@ -52,6 +54,7 @@
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -372,6 +375,20 @@ static void *forever(void *it)
 	return NULL;
 }
 
+/* Waits until the first thread of the process has ended. */
+static void wait_for_the_leader(void)
+{
+	char state = 0;
+
+	while (state != 'Z') {
+		FILE *file = fopen("/proc/self/stat", "r");
+
+		if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+			exit(3);
+		fclose(file);
+	}
+}
+
 static void forks(struct registration *it, int number)
 {
 	const atomic_bool *held = told("HOLD") ? dlsym(RTLD_DEFAULT, "walk_is_held") : NULL;
@@ -471,6 +488,14 @@ static void other_stderr(const char *file)
 		exit(3);
 }
 
+static void *words(void *arguments);
+
+static void *after_the_leader(void *arguments)
+{
+	wait_for_the_leader();
+	return words(arguments);
+}
+
 static void *words(void *arguments)
 {
 	int times = 0, at_once = 0, children = 0;
@@ -516,6 +541,14 @@ static void *words(void *arguments)
 			pthread_create(&thread, NULL, words, word + 1);
 			pthread_join(thread, NULL);
 			return NULL;
+		} else if (!strcmp(*word, "leader_ends")) {
+			pthread_t thread;
+
+			pthread_create(&thread, NULL, after_the_leader, word + 1);
+			pthread_exit(NULL);
+		} else if (!strcmp(*word, "own_files")) {
+			if (unshare(CLONE_FILES))
+				exit(3);
 		} else if (!strcmp(*word, "fork")) {
 			if (fork()) {
 				wait(NULL);
