@@ -6,12 +6,14 @@
 use core::ops::ControlFlow;
 
 use crate::elf::Object;
+use crate::initialized::is_child;
 use crate::loaded::each_object;
 use crate::log;
 
-/// Writes a line to the log for each copy of libibverbs whose `ioctl()` is that of the C library.
+/// Writes a line to the log for each copy of libibverbs whose `ioctl()` is that of the C library. A
+/// child after `fork()` writes nothing, because its walk through the list may never end (gate.rs).
 pub(crate) fn report() {
-    if !log::on() {
+    if !log::on() || is_child() {
         return;
     }
     each_object(|object, _| {

@@ -9,7 +9,7 @@ use core::mem;
 use core::ops::ControlFlow;
 use core::ptr::{null, null_mut};
 
-use crate::initialized::is_initialized;
+use crate::initialized::{is_child, may_work};
 use crate::libc::Fd;
 use crate::loaded::{each_object, Remembered};
 
@@ -64,6 +64,10 @@ impl Error {
 /// initialized CUDA: another thread may close such a libcuda at any time. Stores the function in
 /// `last`, which the next call reads.
 fn find(name: &CStr, last: &Remembered) -> *const c_void {
+    // A child does not walk for nothing, because its walk may never end (gate.rs).
+    if is_child() && !may_work() {
+        return null();
+    }
     let found = each_object(|object, generation| {
         if let Some(found) = last.recall(generation) {
             return ControlFlow::Break(found);
@@ -75,7 +79,7 @@ fn find(name: &CStr, last: &Remembered) -> *const c_void {
         last.remember(generation, found);
         ControlFlow::Break(found)
     });
-    found.filter(|_| is_initialized()).unwrap_or(null())
+    found.filter(|_| may_work()).unwrap_or(null())
 }
 
 /// Defines functions that call the functions of libcuda with the same names, and return a `Result`.

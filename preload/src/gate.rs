@@ -16,12 +16,14 @@
 //! glibc since 2.30.
 //!
 //! In one case a child still waits for ever. At the time of the fork, another part of the program
-//! is walking through the list or changing it, and later the child walks through the list. That is
-//! rare, because only registrations that fail walk.
+//! is walking through the list or changing it, and later the child walks through the list. A child
+//! therefore walks only if CUDA may work in it (initialized.rs). That is wrong only if the parent
+//! had initialized CUDA, but no registration of the parent had failed before the fork.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 
+use crate::initialized;
 use crate::libc::{self, Mutex};
 
 /// The number of tries between which a thread only lets other threads run, because most walks are
@@ -81,9 +83,10 @@ extern "C" fn leave() {
     let _: c_int = unsafe { libc::pthread_mutex_unlock(GATE.0.get()) };
 }
 
-/// Makes the mutex new in the child. The C library would refuse to unlock the old mutex, because
-/// the thread has another number in the child.
+/// Makes the mutex new in the child, and notes that this process is a child. The C library would
+/// refuse to unlock the old mutex, because the thread has another number in the child.
 extern "C" fn open_in_child() {
     // SAFETY: the child has one thread, which does not use the mutex now.
     unsafe { GATE.0.get().write(Mutex::RECURSIVE) };
+    initialized::in_child();
 }

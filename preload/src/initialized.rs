@@ -25,10 +25,33 @@ type Entries = [u64; 256];
 const SIZE: usize = 16;
 const NAME: usize = 19;
 
+/// Whether CUDA was initialized when the library last looked. It stays initialized.
+static WAS: AtomicBool = AtomicBool::new(false);
+/// Whether this process is a child after `fork()`.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+/// Whether CUDA was initialized before the fork. CUDA does not work in such a child.
+static BEFORE_FORK: AtomicBool = AtomicBool::new(false);
+
+/// Notes that this process is a child after `fork()`. The child calls this function first.
+pub(crate) fn in_child() {
+    IS_CHILD.store(true, Ordering::Relaxed);
+    BEFORE_FORK.store(WAS.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
+/// Returns whether this process is a child after `fork()`. In a child, locks of the dynamic linker
+/// may be locked for ever.
+pub(crate) fn is_child() -> bool {
+    IS_CHILD.load(Ordering::Relaxed)
+}
+
+/// Returns whether CUDA may work in this process. Takes no lock.
+pub(crate) fn may_work() -> bool {
+    !BEFORE_FORK.load(Ordering::Relaxed) && is_initialized()
+}
+
 /// Returns whether CUDA was initialized. If the process cannot read its list of files, returns
 /// true.
-pub(crate) fn is_initialized() -> bool {
-    static WAS: AtomicBool = AtomicBool::new(false);
+fn is_initialized() -> bool {
     if WAS.load(Ordering::Relaxed) {
         return true;
     }

@@ -46,7 +46,7 @@ MUTANTS = [
         "if !context.is_null() {\n            return Ok(None);\n        }",
         "",
     ),
-    ("test_child_after_fork", "translate.rs", "_ => None,", "_ => Some(EOPNOTSUPP),"),
+    ("test_error_of_cuda", "translate.rs", "_ => None,", "_ => Some(EOPNOTSUPP),"),
     (
         "test_no_descriptor_left",
         "translate.rs",
@@ -282,7 +282,7 @@ MUTANTS = [
     (
         "test_libcuda_that_is_not_initialized",
         "cuda.rs",
-        "found.filter(|_| is_initialized())",
+        "found.filter(|_| may_work())",
         "found",
     ),
     (
@@ -297,7 +297,7 @@ MUTANTS = [
         '&& !name.starts_with(b"nvidia-cap")',
         "",
     ),
-    ("test_libcuda_that_is_being_loaded", "cuda.rs", "found.filter(|_| is_initialized())", "found"),
+    ("test_libcuda_that_is_being_loaded", "cuda.rs", "found.filter(|_| may_work())", "found"),
     (
         "test_many_files_before_that_of_cuda",
         "initialized.rs",
@@ -362,5 +362,19 @@ MUTANTS = [
         "initialized.rs",
         'c"/proc/thread-self/fd"',
         'c"/proc/self/fd"',
+    ),
+    ("test_child_while_the_list_is_locked", "cuda.rs", "is_child() && !may_work()", "false"),
+    (
+        "test_child_while_the_list_is_locked",
+        "initialized.rs",
+        "!BEFORE_FORK.load(Ordering::Relaxed) && is_initialized()",
+        "is_initialized()",
+    ),
+    ("test_child_while_the_list_is_locked", "bypass.rs", "!log::on() || is_child()", "!log::on()"),
+    (
+        "test_child_that_initializes_cuda",
+        "initialized.rs",
+        "BEFORE_FORK.store(WAS.load(Ordering::Relaxed), Ordering::Relaxed);",
+        "BEFORE_FORK.store(true, Ordering::Relaxed);",
     ),
 ]

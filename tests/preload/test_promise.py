@@ -291,6 +291,23 @@ def test_child_of_fork(bed):
     assert len(ran.printed) == 3
 
 
+@pytest.mark.parametrize("log", [0, 1])
+@pytest.mark.parametrize("before", ["verbs", f"{LOCALLY} {reg(GPU)}", f"{LOCALLY} {reg(GPU)} fork"])
+def test_child_while_the_list_is_locked(bed, before, log):
+    """Another part of the program walks through the list of objects when the process forks, so the
+    list stays locked in the child. The child must not wait for it, because CUDA does not work
+    there, neither in a child of this child."""
+    ran = bed.run(before, "locked", reg(NO_MEMORY), reg(GPU), HOST, NVPM_PRELOAD_LOG=log)
+    assert ran.printed[-4:-2] == 2 * failed(errno.EFAULT)
+    assert ran.printed[-2].startswith("addr=")
+    assert ran.printed[-1] == "hung=0"
+
+
+def test_child_that_initializes_cuda(bed):
+    ran = bed.run("verbs", reg(NO_MEMORY), "fork cuda context", reg(GPU))
+    assert ran.printed == failed(errno.EFAULT) + registered(GPU, 4096)
+
+
 @pytest.mark.parametrize("addr", [GPU, NO_MEMORY])
 def test_thread_that_cannot_be_cancelled(bed, addr):
     """The library makes the thread cancellable again only if it was cancellable before."""

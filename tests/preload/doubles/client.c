@@ -19,6 +19,8 @@
  *	thread, fork		the words that follow are for a new thread, or for a child
  *	leader_ends		they are for a new thread, and the first thread ends before
  *	own_files		gives the thread a table of descriptors of its own
+ *	locked			the words that follow are for a child; at its fork another thread walks through
+ *				the list of objects, and never ends; prints whether the child hung
  *	cancelled		the next registration in a thread with a cancellation pending; prints
  *				how the thread ends
  *	stderr FILE		closes stderr, and opens the file in its place
@@ -55,6 +57,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -375,6 +378,48 @@ static void *forever(void *it)
 	return NULL;
 }
 
+/* Waits until a child ends. Returns whether the child hung; the only signal that ends it is SIGKILL. */
+static bool hangs(pid_t child)
+{
+	int status, tries = 0;
+
+	while (!waitpid(child, &status, WNOHANG)) {
+		if (tries++ == 10000)
+			kill(child, SIGKILL);
+		usleep(1000);
+	}
+	return status != 0;
+}
+
+static atomic_bool walks;
+
+static int stay(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)info;
+	(void)size;
+	(void)data;
+	walks = true;
+	while (walks)
+		pause();
+	return 0;
+}
+
+static void *walk_for_ever(void *unused)
+{
+	dl_iterate_phdr(stay, NULL);
+	return unused;
+}
+
+/* Starts a thread that has the lock of the list of objects, and never gives it back. */
+static void lock_the_list(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, walk_for_ever, NULL);
+	while (!walks)
+		usleep(1000);
+}
+
 /* Waits until the first thread of the process has ended. */
 static void wait_for_the_leader(void)
 {
@@ -400,16 +445,13 @@ static void forks(struct registration *it, int number)
 	while (held && !*held)
 		usleep(1000);
 	for (int i = 0; i < number && !hung; i++) {
-		int status;
 		pid_t child = fork();
 
 		if (!child) {
-			alarm(10);
 			free(registered(it));
 			_exit(0);
 		}
-		waitpid(child, &status, 0);
-		hung += status != 0;
+		hung += hangs(child);
 	}
 	printf("hung=%d\n", hung);
 	fflush(stdout);
@@ -549,6 +591,16 @@ static void *words(void *arguments)
 		} else if (!strcmp(*word, "own_files")) {
 			if (unshare(CLONE_FILES))
 				exit(3);
+		} else if (!strcmp(*word, "locked")) {
+			pid_t child;
+
+			lock_the_list();
+			child = fork();
+			if (!child)
+				continue;
+			printf("hung=%d\n", hangs(child));
+			fflush(stdout);
+			_exit(0);
 		} else if (!strcmp(*word, "fork")) {
 			if (fork()) {
 				wait(NULL);
