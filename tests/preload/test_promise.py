@@ -7,6 +7,7 @@ import os
 import re
 import struct
 import subprocess
+import sys
 
 import pytest
 from conftest import HERE, command
@@ -18,6 +19,10 @@ from test_preload import (
     reg,
     registered,
 )
+
+sys.path.insert(0, str(HERE.parents[1]))
+
+from nvpm.preload import AUDITOR, TUNABLES, environment  # noqa: E402
 
 HOST = "reg host 4096 1"
 
@@ -140,6 +145,16 @@ def test_libcuda_that_is_being_loaded(bed):
     calls no function of a libcuda before CUDA is initialized."""
     ran = both(bed, "loading", reg(NO_MEMORY), client="linked")
     assert not ran.cuda
+
+
+@pytest.mark.parametrize("size", [256 << 10, 1 << 20])
+def test_small_stack_beside_the_auditor(bed, size):
+    """glibc takes the room for thread-local variables, for which `nvpm run --audit` asks, out of
+    the stack of each thread. Java's and Node's threads have stacks of 1 MiB and less."""
+    variables = environment(str(bed.library), True)
+    audit = {name: variables[name] for name in (AUDITOR, TUNABLES)}
+    ran = bed.run(f"cuda verbs stack {size}", reg(GPU), **audit)
+    assert ran.printed == registered(GPU, 4096)
 
 
 def test_list_of_objects_that_the_program_replaces(bed):

@@ -17,6 +17,7 @@
  *	close_cuda		closes libcuda
  *	context			gives the thread the context of the memory
  *	thread, fork		the words that follow are for a new thread, or for a child
+ *	stack N			they are for a new thread with a stack of N bytes
  *	leader_ends		they are for a new thread, and the first thread ends before
  *	own_files		gives the thread a table of descriptors of its own
  *	locked			the words that follow are for a child; at its fork another thread walks through
@@ -582,6 +583,17 @@ static void *words(void *arguments)
 
 			pthread_create(&thread, NULL, words, word + 1);
 			pthread_join(thread, NULL);
+			return NULL;
+		} else if (!strcmp(*word, "stack")) {
+			pthread_attr_t attributes;
+			pthread_t thread;
+
+			pthread_attr_init(&attributes);
+			pthread_attr_setstacksize(&attributes, atoi(*++word));
+			if (pthread_create(&thread, &attributes, words, word + 1))
+				printf("no thread\n");
+			else
+				pthread_join(thread, NULL);
 			return NULL;
 		} else if (!strcmp(*word, "leader_ends")) {
 			pthread_t thread;
