@@ -77,6 +77,8 @@ class Bed:
         self.cuda("cuda")
         # The libcuda of a driver before 515 cannot export memory.
         self.cuda("old_cuda", "-DcuMemGetHandleForAddressRange=nothing")
+        # The functions of this libcuda are only in the old hash table.
+        self.cuda("old_hash", "-Wl,--hash-style=sysv")
         self.compile("client", where / "client")
         self.compile("client", where / "linked", "-DLINKED", where / "new/libibverbs.so.1")
         self.compile("client", where / "own_list", "-DOWN_LIST", "-Wl,--export-dynamic")

@@ -377,4 +377,17 @@ MUTANTS = [
         "BEFORE_FORK.store(WAS.load(Ordering::Relaxed), Ordering::Relaxed);",
         "BEFORE_FORK.store(true, Ordering::Relaxed);",
     ),
+    (
+        "test_libcuda_that_is_not_initialized",
+        "initialized.rs",
+        'path.starts_with(b"/dev/") && ',
+        "",
+    ),
+    ("test_libcuda_with_the_old_hash_table", "elf.rs", "        hash &= !high;\n", ""),
+    (
+        "test_libcuda_with_the_old_hash_table",
+        "elf.rs",
+        "index = word(2 + buckets as usize + index as usize);",
+        "index = 0;",
+    ),
 ]

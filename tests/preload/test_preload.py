@@ -8,6 +8,7 @@ import os
 import subprocess
 
 import pytest
+from conftest import command
 
 # The memory of doubles.h.
 GPU, POOL, PINNED, NO_MEMORY = 0x302000000, 0x303000000, 0x304000000, 0x1000
@@ -413,6 +414,15 @@ def test_libcuda_without_dma_bufs(bed):
     ran = bed.run(LOCALLY, reg(GPU), cuda="old_cuda", NVPM_PRELOAD_LOG=1)
     assert ran.printed == failed(errno.EOPNOTSUPP)
     assert "answered nothing: this libcuda does not have it" in ran.said[0]
+
+
+def test_libcuda_with_the_old_hash_table(bed):
+    """Several of libcuda's names are so long that the hash has to leave out its highest bits."""
+    sections = command("readelf", "-dW", bed.where / "old_hash/libcuda.so.1")
+    assert "(HASH)" in sections and "(GNU_HASH)" not in sections
+    ran = bed.run("cuda verbs thread", reg(GPU), reg(POOL), cuda="old_hash")
+    assert ran.printed == registered(GPU, 4096) + registered(POOL, 4096)
+    assert ran.kept == (0, 0)
 
 
 def test_late_copies_are_no_failure(bed):

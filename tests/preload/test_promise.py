@@ -214,13 +214,15 @@ def test_table_of_symbols_that_is_empty(bed):
 
 def test_libcuda_that_is_not_initialized(bed):
     """A program that only looks for GPUs may close libcuda at any time, so the library calls none
-    of libcuda's functions. A monitor has other files of the driver open."""
+    of libcuda's functions. A monitor has other files of the driver open, and any program may have a
+    file whose name looks like that of a device."""
     words = ("libcuda", reg(NO_MEMORY), "close_cuda", reg(NO_MEMORY), HOST)
     assert not both(bed, *words, client="linked").cuda
-    for name in ("nvidiactl-double", "nvidia-cap1-double"):
-        with open(f"/dev/shm/{name}", "w") as file:
+    devices = ("/dev/shm/nvidiactl-double", "/dev/shm/nvidia-cap1-double")
+    for path in (*devices, f"{bed.where}/nvidia-smi.log"):
+        with open(path, "w") as file:
             ran = bed.run("libcuda", reg(NO_MEMORY), client="linked", stderr=file)
-        os.unlink(f"/dev/shm/{name}")
+        os.unlink(path)
         assert not ran.cuda
     ran = bed.run("cuda", reg(NO_MEMORY), client="linked")
     assert ran.cuda == ["cuPointerGetAttribute"]
