@@ -177,7 +177,7 @@ check_preload() {
 }
 
 # Runs the same tests with the libraries of packages and releases. The first library is linked by cc
-# from a release's assembly, as in packages. The second is linked for any C library. The third is
+# from a release's assembly, as in packages. The second is linked by ld, as a release's file. The third is
 # the library for arm64, which is tested with emulated programs.
 check_preload_built() {
 	local library=/tmp/any/libnvpm_preload.so

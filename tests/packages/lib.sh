@@ -78,14 +78,16 @@ files() {
 
 # ---- the preloaded library ----
 
-# examined LIBRARY ARCH NEEDED...: checks that the library exports its four functions and no other name,
-# needs only the libraries NEEDED, is for the processor ARCH, and protects its code, data and stack.
+# examined LIBRARY ARCH: checks that the library exports its four functions and no other name, needs only
+# the C library, of no particular version, is for the processor ARCH, and protects its code, data and
+# stack.
 examined() {
 	local library=$1 processor=${2/_/-}
-	shift 2
-	readelf -hldW --dyn-syms "$library" >/tmp/elf
+	readelf -hldVW --dyn-syms "$library" >/tmp/elf
 	check "$library: it is for $processor" grep -qi "Machine: .*$processor" /tmp/elf
-	check "$library: it needs no other libraries than $*" [ "$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' /tmp/elf | sort | paste -sd' ')" = "$*" ]
+	check "$library: it needs only the C library" \
+		[ "$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' /tmp/elf | sort | paste -sd' ')" = "libc.so.6 libdl.so.2 libpthread.so.0" ]
+	check "$library: and no version of it" fails grep -e "Version needs" -e "UND.*@" /tmp/elf
 	check "$library: it exports its four functions and nothing else" \
 		[ "$(exports "$library" | paste -sd' ')" = "ioctl la_objopen la_symbind64 la_version" ]
 	check "$library: it has a name" grep -qF '[libnvpm_preload.so]' /tmp/elf

@@ -475,4 +475,16 @@ MUTANTS = [
         '[ ! -s "/lib/modules/$KVER/modules.dep.bin" ]',
         '[ ! -e "/lib/modules/$KVER/modules.dep.bin" ]',
     ),
+    (
+        "test_parts.py::test_library_for_an_older_glibc",
+        "preload/build",
+        "for name in libc.so.6 libdl.so.2 libpthread.so.0; do",
+        "for name in libc.so.6 libdl.so.2; do",
+    ),
+    (
+        "test_parts.py::test_library_for_an_older_glibc",
+        "preload/build",
+        '-s -Wl,--no-as-needed "$@"',
+        '-s -lc -Wl,--no-as-needed "$@"',
+    ),
 ]

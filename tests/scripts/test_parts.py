@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Small scripts of the build and of the packages: build/dkms/prepare and assembly, build/has/ask,
-and the preinst of an update from 1.3."""
+preload/build, and the preinst of an update from 1.3."""
 
+import os
+import platform
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -234,3 +237,42 @@ def test_preinst_leaves_modules_of_later_versions_alone(system: System) -> None:
     system.put(f"version.{A}", "1.4")
     system.put(f"fails/check/{A}", "no core")
     assert preinst(system, "upgrade", old="1.3-0") == 0
+
+
+# ---- preload/build ----
+
+
+def output(*words: object, **settings: str) -> str:
+    """Runs a command of this machine, and returns what it prints."""
+    command = [str(word) for word in words]
+    return subprocess.check_output(command, text=True, env={**os.environ, **settings})
+
+
+def test_library_for_an_older_glibc(tmp_path: Path) -> None:
+    """A program does not start if a preloaded library needs a version of a symbol that the
+    program's glibc lacks. pthread_mutex_trylock() has a version of glibc 2.34."""
+    for name in ("preload", "build", "src/kernel", "dkms.conf"):
+        place = tmp_path / name
+        place.parent.mkdir(exist_ok=True)
+        if name == "dkms.conf":
+            shutil.copy(TOP / name, place)
+        else:
+            shutil.copytree(TOP / name, place, ignore=shutil.ignore_patterns("target", "prebuilt"))
+    sources = output("sh", tmp_path / "build/rust-assembly", "preload", "--sources")
+    jump = "b" if platform.machine() == "aarch64" else "jmp"
+    assembly = tmp_path / f"preload/prebuilt/{platform.machine()}.S"
+    assembly.parent.mkdir()
+    assembly.write_text(
+        f"/* {sources.strip()} */\n.text\n.globl ioctl\n.type ioctl, @function\nioctl:\n"
+        f"{jump} pthread_mutex_trylock{'@PLT' if jump == 'jmp' else ''}\n"
+        "/* end of the assembly */\n"
+    )
+    compiler = shutil.which("cc") or "gcc-14"
+    output("sh", tmp_path / "preload/build", "library", CC=compiler)
+    library = tmp_path / "preload/libnvpm_preload.so"
+    described = output("readelf", "-dVW", "--dyn-syms", library)
+    assert "pthread_mutex_trylock\n" in described
+    assert "Version needs" not in described
+    for name in ("libc.so.6", "libdl.so.2", "libpthread.so.0"):
+        assert f"[{name}]" in described
+    output("/bin/true", LD_PRELOAD=str(library), LD_BIND_NOW="1")
