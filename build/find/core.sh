@@ -13,6 +13,7 @@ unregister=ib_unregister_peer_memory_client
 find_core() {
 	core_symbols='' core_include=$top/src/include/core core_kind=EX
 	read_installed_core
+	[ "$core" ] || [ -n "${OFA_KERNEL:-}" ] || check_depmod ib_core "$CORE_ROOT"
 	if [ -n "${OFA_KERNEL:-}" ]; then
 		take_given_tree
 	elif find_core_tree; then

@@ -107,6 +107,7 @@ find_driver_symbols() {
 	elif [ "$driver" ]; then
 		found nvidia.ko "$driver (version $version${proprietary:+, proprietary})"
 	else
+		check_depmod nvidia "$DRIVER_ROOT"
 		missing driver "no NVIDIA driver for kernel $KVER${DRIVER_ROOT:+ below $DRIVER_ROOT}" \
 			"install it (package $driver_packages), or give NV_SRC= with its Module.symvers."
 	fi

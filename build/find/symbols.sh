@@ -19,15 +19,17 @@ kmod*) ;;
 	;;
 esac
 
-# check_depmod: ends with an error if there is no modinfo, or if the kernel has a core or a driver, and depmod has not listed
-# them, because depmod has never run for this kernel, or a full disk has cut the list short. modinfo
-# would find neither of them.
+check_modinfo() { modinfo --version >/dev/null 2>&1 || die "modinfo is missing: install it (package kmod)."; }
+
+# check_depmod NAME ROOT: ends with an error if the module NAME is needed and there, and depmod has not
+# listed it, because depmod has never run for this kernel, or a full disk has cut the list short.
+# modinfo would not find the module. The file's name may be longer than NAME. Below ROOT, if that is
+# not empty, module_file also finds modules that are not listed.
 check_depmod() {
-	modinfo --version >/dev/null 2>&1 || die "modinfo is missing: install it (package kmod)."
-	# Below another root, module_file also finds modules that are not listed.
-	[ -z "$CORE_ROOT" ] || [ -z "$DRIVER_ROOT" ] || return 0
-	[ ! -s "/lib/modules/$KVER/modules.dep.bin" ] || return 0
-	there=$(find "/lib/modules/$KVER/" \( -name 'ib_core.ko*' -o -name 'ib_uverbs.ko*' -o -name 'nvidia*.ko*' \) -print 2>/dev/null | head -n 1)
+	[ -z "$2" ] && [ ! -s "/lib/modules/$KVER/modules.dep.bin" ] || return 0
+	there=$(find "/lib/modules/$KVER/" -name "$1*.ko*" -print 2>/dev/null | while IFS= read -r file; do
+		[ "$(modinfo -F name "$file" 2>/dev/null)" != "$1" ] || printf '%s\n' "$file"
+	done | head -n 1)
 	[ -z "$there" ] ||
 		die "depmod has not listed the modules of kernel $KVER, such as $there (no modules.dep.bin, or an empty one): run depmod $KVER as root."
 }

@@ -487,4 +487,22 @@ MUTANTS = [
         '-s -Wl,--no-as-needed "$@"',
         '-s -lc -Wl,--no-as-needed "$@"',
     ),
+    (
+        "test_find.py::test_depmod_need_not_run",
+        "build/find/symbols.sh",
+        '[ "$(modinfo -F name "$file" 2>/dev/null)" != "$1" ] || ',
+        "",
+    ),
+    (
+        "test_find.py::test_depmod_need_not_run",
+        "build/find/core.sh",
+        '[ "$core" ] || [ -n "${OFA_KERNEL:-}" ] || check_depmod',
+        '[ "$core" ] || check_depmod',
+    ),
+    (
+        "test_find.py::test_depmod_has_not_run",
+        "build/find/symbols.sh",
+        '-name "$1*.ko*" -print',
+        '-name "$1.ko*" -print',
+    ),
 ]

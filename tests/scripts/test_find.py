@@ -84,6 +84,11 @@ class Tree(System):
             path = self.root / name
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
+    def given_core(self) -> None:
+        """Puts the directory of an RDMA core below `ofed`."""
+        self.put("ofed/include/rdma/peer_mem.h", HEADERS["EX"])
+        self.put("ofed/Module.symvers", f"0x00000000\t{REGISTER}\tib_core\n")
+
     def configure(self, *words: str, **environment: str) -> dict[str, str]:
         """Runs configure, and returns the settings that it prints."""
         environment.setdefault("KVER", K)
@@ -328,8 +333,29 @@ def test_depmod_has_not_run(tree: Tree, state: str) -> None:
         tree.put(listed)
     tree.says(f"depmod has not listed the modules of kernel {K}, such as /lib/modules/{K}/updates/")
     assert f": run depmod {K} as root." in tree.output
+    tree.drop(f"lib/modules/{K}/updates/ib_core.ko")
+    tree.module(K, "nvidia-current", CLOSED)
+    tree.drop(f"lib/modules/{K}/updates/nvidia.ko")
+    tree.given_core()
+    tree.says("/updates/nvidia-current.ko (no mod", OFA_KERNEL=f"{tree.root}/ofed")
     tree.drop(f"lib/modules/{K}/updates")
     tree.says(f"no RDMA core with peer memory for kernel {K}")
+
+
+def test_depmod_need_not_run(tree: Tree) -> None:
+    """Both neighbours are given, with their symbols. The kernel's own modules are not listed; one
+    of them has a name that begins like the driver's."""
+    tree.drop(f"lib/modules/{K}/modules.dep.bin", f"lib/modules/{K}/updates/nvidia.ko")
+    backlight = "name=nvidia_wmi_ec_backlight\n"
+    tree.module(K, "nvidia-wmi-ec-backlight", backlight)
+    tree.given_core()
+    header = "#define NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API x\n"
+    tree.put("driver/nvidia/nv-p2p.h", header)
+    given = {"OFA_KERNEL": f"{tree.root}/ofed", "NV_SRC": f"{tree.root}/driver"}
+    tree.says(f"no NVIDIA driver for kernel {K}", **given)
+    tree.put("driver/Module.symvers", "0x00000000\tnvidia_p2p_get_pages\tnvidia\n")
+    said = tree.configure(**given)
+    assert said["NVPM_SYMBOLS"] == "/ofed/Module.symvers /driver/Module.symvers"
 
 
 # ---- neighbours below other roots ----
