@@ -22,10 +22,10 @@ VARIABLE = "LD_PRELOAD"
 AUDITOR = "LD_AUDIT"
 # With an auditor, glibc reserves the memory of thread-local variables before it knows the program's
 # libraries. Without this tunable, programs with much of such memory do not start. glibc takes the
-# memory out of the stack of each thread, so with much more, threads with a small stack do not
-# start: Java has stacks of less than 1 MiB. rustc needs more than 16 KiB.
+# memory out of the stack of each thread, so with more, threads with a small stack do not start:
+# Node has one of 32 KiB. rustc needs 23 KiB.
 TUNABLES = "GLIBC_TUNABLES"
-ROOM, ENOUGH = "glibc.rtld.optional_static_tls", 64 << 10
+ROOM, ENOUGH = "glibc.rtld.optional_static_tls", 24 << 10
 LOG = "NVPM_PRELOAD_LOG"
 GET_IT = (
     "install the package nvidia-peer-memory-preload (RPM: nvidia_peer_memory-preload), or name the "

@@ -150,11 +150,13 @@ def test_libcuda_that_is_being_loaded(bed):
 @pytest.mark.parametrize("size", [256 << 10, 1 << 20])
 def test_small_stack_beside_the_auditor(bed, size):
     """glibc takes the room for thread-local variables, for which `nvpm run --audit` asks, out of
-    the stack of each thread. Java's and Node's threads have stacks of 1 MiB and less."""
+    the stack of each thread. Java's threads have stacks of 1 MiB and less, and one of Node's has
+    32 KiB."""
     variables = environment(str(bed.library), True)
     audit = {name: variables[name] for name in (AUDITOR, TUNABLES)}
     ran = bed.run(f"cuda verbs stack {size}", reg(GPU), **audit)
     assert ran.printed == registered(GPU, 4096)
+    assert bed.run("stack 32768", **audit).printed == []
 
 
 def test_list_of_objects_that_the_program_replaces(bed):
