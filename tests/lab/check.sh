@@ -197,6 +197,13 @@ check_preload_built() {
 	tested "$library" -k "not real_libibverbs and not real_gpu and not musl"
 }
 
+# Checks that programs in other languages run with the preloaded library as without it. None may be
+# left out.
+check_preload_programs() {
+	CC=gcc-14 python3 -B -m pytest -q -rs -p no:cacheprovider tests/preload/programs.py | tee /tmp/log
+	if grep -q "not tried" /tmp/log; then exit 1; fi
+}
+
 # Tests the program of the container image on nodes that are made of files.
 check_container() { python3 -B -m pytest -q -p no:cacheprovider tests/container; }
 

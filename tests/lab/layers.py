@@ -35,7 +35,7 @@ These layers are only for some guests (the column "layers" of ../jobs.md):
     python      all of Python, for programs that measure
 
 No guest has these layers: pytest, which tests and checks programs of Python, and above it emulator,
-which runs programs of arm64; hosttools and clienttools, the crates for compiling other layers; and
+which runs programs of arm64, or languages, which has Java, Node, Go, gdb and valgrind; hosttools and clienttools, the crates for compiling other layers; and
 the layers of the packages.
 
 Guests of arm64 have the same layers, which are compiled here, on x86-64: they are built on the
@@ -565,6 +565,9 @@ class Layers:
     def extra_emulator(self) -> None:
         self.add("emulator", "what makes and runs programs of arm64 (120 MB)", network=True)
 
+    def extra_languages(self) -> None:
+        self.add("languages", "Java, Node, Go, gdb and valgrind (300 MB)", network=True)
+
     # ---- without a guest ------------------------------------------------------------------
 
     def compile(self, machine: str) -> None:
@@ -600,6 +603,9 @@ class Layers:
         elif name == "emulator":
             self.extra_pytest()
             self.extra_emulator()
+        elif name == "languages":
+            self.extra_pytest()
+            self.extra_languages()
         elif name == "debian11":
             self.stack = self.root("bullseye", BASE)
 
