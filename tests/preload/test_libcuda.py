@@ -4,6 +4,7 @@ on an H200 with NVIDIA's open driver 580.159.04. On a machine with a GPU, `pytho
 prints the GPU's answers."""
 
 import ast
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -28,3 +29,14 @@ def test_answers_of_a_real_gpu(bed):
     paths = {"LD_LIBRARY_PATH": str(bed.where / "cuda")}
     done = subprocess.run(program, env=paths, stdout=subprocess.PIPE, text=True, check=True)
     assert ast.literal_eval(done.stdout) == ANSWERS
+
+
+def test_doubles_for_nccl_on_a_real_gpu(tmp_path):
+    """No job runs tests/real/nccl.py, which needs GPUs. Its doubles compile, and lack no function
+    when they are loaded."""
+    program = Path(__file__).parents[1] / "real/nccl.py"
+    made = runpy.run_path(str(program))["compile_doubles"](tmp_path)
+    assert len(made) == 4
+    for file in made:
+        load = f"import ctypes, os; ctypes.CDLL({str(file)!r}, os.RTLD_NOW)"
+        subprocess.run([sys.executable, "-c", load], check=True)

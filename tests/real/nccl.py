@@ -4,18 +4,12 @@
 device. Libibverbs is a double (verbs.c), which reports each registration of GPU memory and sends
 nothing, so the collective operation never ends and is killed.
 
-    gcc -shared -fPIC -Wall -o DIRECTORY/libibverbs.so.1 tests/real/verbs.c \\
-        -Wl,--version-script=tests/real/verbs.map -ldl
-    ln -s libibverbs.so.1 DIRECTORY/libibverbs.so
-    gcc -shared -fPIC -Wall -o DIRECTORY/sysfs.so tests/real/sysfs.c -ldl
-    mkdir DIRECTORY/by_command
-    gcc -shared -fPIC -Wall -o DIRECTORY/by_command/libibverbs.so.1 -DBY_COMMAND \\
-        tests/real/verbs.c tests/preload/doubles/ibverbs.c \\
-        -Wl,--version-script=tests/real/verbs.map -ldl
-    ln -s libibverbs.so.1 DIRECTORY/by_command/libibverbs.so
-    gcc -shared -fPIC -Wall -o DIRECTORY/kernel.so tests/preload/doubles/kernel.c -ldl
+    mkdir DIRECTORY
     cp preload/libnvpm_preload.so DIRECTORY
     python3 tests/real/nccl.py DIRECTORY
+
+The program compiles its doubles in DIRECTORY, by $CC, which is gcc by default. This takes the
+headers of libibverbs. tests/preload/test_libcuda.py also compiles them.
 
 The last trial runs NCCL with the preloaded library on a core without peer memory. Its libibverbs
 gives commands to a double of the kernel. The exit code is 1 if NCCL takes another way than the row
@@ -29,7 +23,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+HERE = Path(__file__).resolve().parent
+TOP = HERE.parents[1]
+sys.path.insert(0, str(TOP))
 
 from nvpm.facts.consumers import HOST, OTHER_NAME, POINTER, PROGRAMS  # noqa: E402
 from nvpm.read.ways import DMA_BUF  # noqa: E402
@@ -76,6 +72,31 @@ TRIALS = (
 SECONDS = 25
 
 
+def compile_doubles(directory):
+    """Compiles the doubles. Returns the files."""
+    doubles = TOP / "tests/preload/doubles"
+    versions = f"-Wl,--version-script={HERE}/verbs.map"
+    by_command = ["-DBY_COMMAND", doubles / "ibverbs.c", versions]
+    made = []
+    for name, source, options in (
+        ("libibverbs.so.1", HERE / "verbs.c", [versions]),
+        ("by_command/libibverbs.so.1", HERE / "verbs.c", by_command),
+        ("sysfs.so", HERE / "sysfs.c", []),
+        ("kernel.so", doubles / "kernel.c", []),
+    ):
+        file = Path(directory, name)
+        file.parent.mkdir(exist_ok=True)
+        words = [os.environ.get("CC", "gcc"), "-shared", "-fPIC", "-Wall"]
+        # The header events.h belongs to the lab's libcuda.
+        words += [f"-I{TOP}/tests/lab/cuda", "-o", file, source, *options, "-ldl"]
+        subprocess.run(words, check=True)
+        made.append(file)
+        link = file.with_suffix("")
+        if link.suffix == ".so" and not link.is_symlink():
+            link.symlink_to(file.name)
+    return made
+
+
 def place():
     """Returns the place of a PCI device that is no GPU."""
     devices = sorted(Path("/sys/bus/pci/devices").glob("*"))
@@ -117,6 +138,7 @@ def ways(directory, settings, verbs="", preloaded=()):
 def main(directory):
     assert [one.way for one in ROW.tries] == [DMA_BUF, POINTER] and ROW.without == HOST
     assert OTHER_NAME in ROW.tries[1].looks_for
+    compile_doubles(directory)
     wrong = 0
     for text, settings, expected in TRIALS:
         found, log = ways(directory, settings)
