@@ -14,6 +14,7 @@
 //! On some machines NVML also opens the file. A process that uses NVML, opens and closes libcuda
 //! without initializing CUDA, and has a failed registration at this moment, may still crash.
 
+use core::ffi::{c_int, CStr};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::libc::{self, Fd};
@@ -73,13 +74,23 @@ fn has_cuda(list: &Fd) -> bool {
         }
         // SAFETY: the buffer has more bytes than the kernel has written.
         let bytes = unsafe { core::slice::from_raw_parts(entries.as_ptr().cast::<u8>(), size) };
-        if each_name(bytes).any(|name| is_of_cuda(libc::read_link(list, name, &mut [0; 64]))) {
+        let is_there = each_name(bytes).any(|name| {
+            // A process with very many files has sockets, and reading their links takes long.
+            !number(name).is_some_and(libc::is_socket)
+                && is_of_cuda(libc::read_link(list, name, &mut [0; 64]))
+        });
+        if is_there {
             return true;
         }
     }
 }
 
-/// Returns the names in some entries of a directory, each with the zero byte at its end.
+/// Returns the descriptor that has this name, or `None` if the name is no number.
+fn number(name: &[u8]) -> Option<c_int> {
+    CStr::from_bytes_until_nul(name).ok()?.to_str().ok()?.parse().ok()
+}
+
+/// Returns the names in some entries of a directory, each with the zero bytes at its end.
 fn each_name(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     core::iter::from_fn(move || {
         let size = usize::from(u16::from_ne_bytes([*bytes.get(SIZE)?, *bytes.get(SIZE + 1)?]));

@@ -40,6 +40,11 @@ const ADD_NOTHING: c_int = 1 << 28;
 /// function `fstat()` before version 2.33.
 const SYS_FSTAT: c_long = if IS_ARM { 80 } else { 5 };
 
+/// The place of the file's mode in a `struct stat`. The mode is in the low half of the number.
+const MODE: usize = if IS_ARM { 2 } else { 3 };
+const S_IFMT: u64 = 0o170_000;
+const S_IFSOCK: u64 = 0o140_000;
+
 /// A `pthread_mutex_t`. The fifth number is the kind of the mutex. On 64-bit machines, all other
 /// numbers are 0 at first.
 #[repr(C, align(8))]
@@ -270,10 +275,20 @@ pub(crate) struct File {
 impl File {
     /// Returns the identity of a descriptor's file, or `None` if the descriptor is closed.
     pub(crate) fn of(fd: c_int) -> Option<Self> {
-        // A `struct stat` begins with the two numbers of the identity, and has at most 144 bytes.
-        let mut stat = [0_u64; 18];
-        // SAFETY: there is room for what the kernel writes.
-        let failed = unsafe { syscall(SYS_FSTAT, fd, stat.as_mut_ptr()) } != 0;
-        (!failed).then_some(Self { device: stat[0], inode: stat[1] })
+        stat(fd).map(|stat| Self { device: stat[0], inode: stat[1] })
     }
+}
+
+/// Returns whether a descriptor belongs to a socket.
+pub(crate) fn is_socket(fd: c_int) -> bool {
+    stat(fd).is_some_and(|stat| stat[MODE] & S_IFMT == S_IFSOCK)
+}
+
+/// Returns a descriptor's `struct stat`, or `None` if the descriptor is closed. The structure begins
+/// with the two numbers of the file's identity, and has at most 144 bytes.
+fn stat(fd: c_int) -> Option<[u64; 18]> {
+    let mut stat = [0_u64; 18];
+    // SAFETY: there is room for what the kernel writes.
+    let failed = unsafe { syscall(SYS_FSTAT, fd, stat.as_mut_ptr()) } != 0;
+    (!failed).then_some(stat)
 }

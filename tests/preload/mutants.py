@@ -390,4 +390,11 @@ MUTANTS = [
         "index = word(2 + buckets as usize + index as usize);",
         "index = 0;",
     ),
+    ("test_many_sockets", "libc.rs", "S_IFSOCK: u64 = 0o140_000", "S_IFSOCK: u64 = 0o100_000"),
+    (
+        "test_many_sockets",
+        "initialized.rs",
+        "!number(name).is_some_and(libc::is_socket)",
+        "number(name).is_none()",
+    ),
 ]

@@ -16,6 +16,7 @@ from test_preload import (
     LOCALLY,
     NO_MEMORY,
     failed,
+    on_system,
     reg,
     registered,
 )
@@ -241,6 +242,20 @@ def test_thread_whose_files_are_not_those_of_the_first(bed, thread):
 def test_many_files_before_that_of_cuda(bed):
     """The list of open files does not fit into one buffer."""
     ran = bed.run("files 500 cuda context", reg(GPU), client="linked")
+    assert ran.printed == registered(GPU, 4096)
+
+
+def test_many_sockets(bed):
+    """A server has thousands of sockets. Each failed registration looks for the file of CUDA, and
+    reads no link of a socket."""
+    links = {}
+    for kind in ("files", "sockets"):
+        words = (f"{kind} 500", "libcuda", reg(NO_MEMORY), "close_cuda")
+        ran = bed.run(*words, client="linked", **on_system(bed, LINKS=1))
+        links[kind] = ran.calls.count("link")
+    assert links["files"] >= 500
+    assert 0 < links["sockets"] < 50
+    ran = bed.run("sockets 500 cuda context sockets 300", reg(GPU), client="linked")
     assert ran.printed == registered(GPU, 4096)
 
 

@@ -28,7 +28,7 @@
  *	close_input		closes stdin
  *	kept			the next registration in a thread that cannot be cancelled; prints
  *				whether it can be cancelled afterwards
- *	files N			opens N files
+ *	files N, sockets N	opens N files, or N sockets
  *	descriptors		uses all descriptors up
  *	reg ADDRESS LENGTH ACCESS
  *	iova ADDRESS LENGTH ACCESS IOVA
@@ -62,6 +62,7 @@
 #include <stdatomic.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -621,6 +622,9 @@ static void *words(void *arguments)
 		} else if (!strcmp(*word, "files")) {
 			for (int i = atoi(*++word); i; i--)
 				dup(0);
+		} else if (!strcmp(*word, "sockets")) {
+			for (int i = atoi(*++word); i; i--)
+				socket(AF_UNIX, SOCK_STREAM, 0);
 		} else if (!strcmp(*word, "descriptors")) {
 			while (dup(0) >= 0)
 				;
