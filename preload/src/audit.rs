@@ -64,12 +64,14 @@ pub unsafe extern "C" fn la_objopen(
     list: c_long,
     _cookie: *mut usize,
 ) -> c_uint {
-    // SAFETY: the caller promises it.
+    // SAFETY: `map` points to a `struct link_map`, which begins with these two fields, and which the
+    // dynamic linker keeps unchanged during this call.
     let LinkMap { base, name } = *unsafe { &*map };
     if list != BASE || name.is_null() {
         return 0;
     }
-    // SAFETY: the name of an object is a string.
+    // SAFETY: the name of an object is a string with a zero byte at its end, which the dynamic linker
+    // keeps as long as the object.
     let path = unsafe { CStr::from_ptr(name) }.to_bytes();
     let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
     if file.starts_with(b"libnvpm_preload") {
@@ -100,12 +102,15 @@ pub unsafe extern "C" fn la_symbind64(
     flags: *mut c_uint,
     name: *const c_char,
 ) -> usize {
-    // SAFETY: the caller promises it.
+    // SAFETY: `flags` points to a variable of the dynamic linker, which nothing else uses during this
+    // call.
     let flags = unsafe { &mut *flags };
     *flags |= NO_ENTER | NO_EXIT;
-    // SAFETY: the caller promises it.
+    // SAFETY: `symbol` points to the linker's own copy of an `Elf64_Sym`, which stays unchanged during
+    // this call.
     let bound = unsafe { &*symbol }.value;
-    // SAFETY: the name is a string.
+    // SAFETY: the name is a string with a zero byte at its end, in a table of an object that stays
+    // mapped during this call.
     if unsafe { CStr::from_ptr(name) } != c"ioctl" {
         return bound;
     }

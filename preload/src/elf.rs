@@ -116,7 +116,8 @@ impl<'a> Object<'a> {
         if segments.is_null() {
             return Self { base, segments: &[] };
         }
-        // SAFETY: the caller promises that the object has this number of segments.
+        // SAFETY: the caller promises that the object has this number of segments at this address,
+        // which the dynamic linker has aligned and never changes, and that they stay for `'a`.
         let segments = unsafe { slice::from_raw_parts(segments, number.into()) };
         Self { base, segments }
     }
@@ -127,7 +128,8 @@ impl<'a> Object<'a> {
     ///
     /// A library begins there with its headers, and stays mapped for `'a`.
     pub(crate) unsafe fn at(base: u64) -> Self {
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller promises that a library begins at `base` with its headers, and stays
+        // mapped. A header is never written, and `base` is the beginning of a page.
         let header = unsafe { &*(base as *const Header) };
         let segments = base.wrapping_add(header.segments) as *const Segment;
         // SAFETY: the headers of a file are in its first segment, which is mapped.

@@ -65,12 +65,13 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
         return unsafe { next::ioctl(fd, request, argument) };
     }
     let before = libc::errno();
-    // SAFETY: as above.
+    // SAFETY: these are the caller's own arguments.
     let answered = unsafe { next::ioctl(fd, request, argument) };
     if answered != -1 && !log::on() {
         return answered;
     }
-    // SAFETY: the kernel has answered this command of the caller.
+    // SAFETY: the caller has given this command to `ioctl()`, so no other thread uses the command
+    // before `ioctl()` returns.
     let registered = unsafe { translate::reconsider(fd, argument, answered) };
     if registered {
         libc::set_errno(before);

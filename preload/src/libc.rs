@@ -104,9 +104,9 @@ pub(crate) fn errno() -> c_int {
 
 /// Sets the error number that the caller will find.
 pub(crate) fn set_errno(errno: c_int) {
-    // SAFETY: as in `errno`.
+    // SAFETY: the C library has an error number for each thread, always.
     let location = unsafe { __errno_location() };
-    // SAFETY: as in `errno`.
+    // SAFETY: the pointer is valid, and no other thread uses this error number.
     unsafe { *location = errno }
 }
 
@@ -116,7 +116,8 @@ pub(crate) fn set_errno(errno: c_int) {
 ///
 /// The arguments are valid for `ioctl()`.
 pub(crate) unsafe fn system_ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller promises that the arguments are valid for `ioctl()`, whose system call takes
+    // the same arguments.
     unsafe { syscall(SYS_IOCTL, fd, request, argument) as c_int }
 }
 

@@ -91,11 +91,13 @@ unsafe extern "C" fn shown<B, F>(info: *const Info, _: usize, search: *mut c_voi
 where
     F: FnMut(&Object<'_>, Generation) -> ControlFlow<B>,
 {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller promises that `search` is a `Search<B, F>`, and that nothing else uses it.
     let search = unsafe { &mut *search.cast::<Search<B, F>>() };
-    // SAFETY: as above.
+    // SAFETY: the caller promises that `info` is an object that stays mapped. Its description begins
+    // with the fields of `Info`, and the dynamic linker does not change it during this call.
     let info = unsafe { &*info };
-    // SAFETY: `info` describes an object that stays mapped, as the caller promises.
+    // SAFETY: the caller promises that the object stays mapped until this function returns, and
+    // `object` is not used afterwards. The arguments come from `dl_iterate_phdr()`.
     let object = unsafe { Object::new(info.base, info.segments, info.number) };
     match (search.look)(&object, Generation(info.adds.wrapping_add(info.subs))) {
         ControlFlow::Continue(()) => 0,

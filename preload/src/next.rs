@@ -76,9 +76,10 @@ pub(crate) fn find() {
 /// The arguments are valid for `ioctl()`.
 pub(crate) unsafe fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
     match IOCTL.get() {
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller promises that the arguments are valid for `ioctl()`, and `next` is an
+        // `ioctl()`.
         Some(next) => unsafe { next(fd, request, argument) },
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller promises that the arguments are valid for `ioctl()`.
         None => unsafe { libc::system_ioctl(fd, request, argument) },
     }
 }

@@ -80,8 +80,9 @@ impl Request<'_> {
         if ids.is_some() && !libc::is_writable(first as usize, size) {
             return None;
         }
-        // SAFETY: the memory is readable, aligned, and writable if it is written to, and nothing
-        // else uses the memory, as the caller promises.
+        // SAFETY: `is_whole` says that this number of attributes is readable, and the address is
+        // aligned. Attributes are written only if `ids` is set, and are then writable. The caller
+        // promises that nothing else uses the memory as long as the result exists.
         let attrs = unsafe { slice::from_raw_parts_mut(first, header.attrs.into()) };
         let (kind, memory) = match ids {
             None => of_structure(attrs)?,
@@ -220,9 +221,10 @@ fn by_own_command(
     if !send(&mut command) {
         return None;
     }
-    // SAFETY: the kernel has written the key.
+    // SAFETY: the variable exists until this function returns, and every number is a valid key. The
+    // kernel has written the variable, which the compiler does not know.
     let lkey = unsafe { (&raw const lkey).read_volatile() };
-    // SAFETY: as above.
+    // SAFETY: the same holds for this variable: it exists, and every number is a valid key.
     let rkey = unsafe { (&raw const rkey).read_volatile() };
     Some(RegMrResp { handle: command.at(handle).data as u32, lkey, rkey })
 }

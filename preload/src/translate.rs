@@ -65,7 +65,8 @@ pub(crate) unsafe fn reconsider(fd: c_int, command: *mut c_void, answered: c_int
     if refused && !matches!(errno, EFAULT | ENOMEM) {
         return false;
     }
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller promises that only this thread uses a command at this address, and the
+    // request is dropped before this function returns.
     let Some(mut request) = (unsafe { Request::read(command) }) else {
         return false;
     };
