@@ -144,10 +144,16 @@ def remote(key: int, address: int) -> bytes:
 
 def umr(flags: int, mask: int, table: bytes = b"", offset: int = 0, **context: int) -> bytes:
     """Returns the segments of a request that changes a key, with its entries inside."""
+    return umr_of(flags | C.UMR_INLINE, mask, len(table), offset, **context) + table
+
+
+def umr_of(flags: int, mask: int, length: int, offset: int = 0, **context: int) -> bytes:
+    """Returns the segments of a request that changes a key, without its entries, which have this
+    length."""
     control = View("mlx5_wqe_umr_ctrl_seg", bytearray(size("mlx5_wqe_umr_ctrl_seg")))
-    control["flags"] = flags | C.UMR_INLINE
-    control["xlt_octowords"], control["xlt_offset"] = len(table) // 16, offset
+    control["flags"] = flags
+    control["xlt_octowords"], control["xlt_offset"] = length // 16, offset
     control["mkey_mask"] = mask
     mkc = new("mkc")
     mkc.update(**context)
-    return bytes(control.data) + bytes(mkc.data) + table
+    return bytes(control.data) + bytes(mkc.data)

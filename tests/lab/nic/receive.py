@@ -130,9 +130,9 @@ def store(device: "Device", domain: int, request: bytes, data: bytes) -> None:
         raise Error("LOCAL_LENGTH_ERR", f"a message is {len(data)} bytes too long")
 
 
-def local_read(device: "Device", qp: QueuePair, key: int, address: int, length: int) -> bytes:
+def local_read(device: "Device", domain: int, key: int, address: int, length: int) -> bytes:
     try:
-        return device.read_key(key, address, length, "lr", qp.context["pd"])
+        return device.read_key(key, address, length, "lr", domain)
     except (Denied, Unreachable) as why:
         raise Error("LOCAL_PROT_ERR", why) from why
 

@@ -128,7 +128,11 @@ def umr(device: "Device", qp: QueuePair, request: bytes) -> None:
         raise Error("LOCAL_PROT_ERR", f"there is no key {number:#x}")
     entries, (lkey, address, length) = keys.table_of(request)
     if length:
-        entries = local_read(device, qp, lkey, address, length)
+        # A card does not compare protection domains here: the driver of Linux 5.10 has the queue in
+        # one domain, and the list in another.
+        known = device.keys.by_index.get(lkey >> 8)
+        domain = known.domain if known else qp.context["pd"]
+        entries = local_read(device, domain, lkey, address, length)
     try:
         keys.change(key, request, entries)
     except keys.Failed as why:
@@ -155,7 +159,7 @@ def pieces(request: bytes, at: int) -> Iterator[tuple[bytes, int, int, int]]:
 def gathered(device: "Device", qp: QueuePair, request: bytes, at: int) -> bytes:
     parts = []
     for inline, key, address, length in pieces(request, at):
-        parts.append(inline or local_read(device, qp, key, address, length))
+        parts.append(inline or local_read(device, qp.context["pd"], key, address, length))
     return b"".join(parts)
 
 

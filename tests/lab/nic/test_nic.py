@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bed import GPU, Bed, data, remote, request, umr
+from bed import GPU, Bed, data, remote, request, umr, umr_of
 from commands import Refused
 from keys import Denied
 from layout import C, View, byte_of, constants, place, size
@@ -211,6 +211,47 @@ def test_changes_of_a_key() -> None:
     with pytest.raises(Denied):
         reach(bed, key, 0, 1)
     assert change(umr(C.UMR_CHECK_FREE, 0)) == C.CQE_REQ_ERR
+
+
+def test_entries_in_another_protection_domain() -> None:
+    """The driver of Linux 5.10 has its queue for such requests in one domain, and the list of
+    entries in another. A card reads the list nevertheless, but not beyond its key."""
+    bed = Bed()
+    cq = bed.cq(log=3)
+    qp = bed.qp(cq, log=3)
+    key = bed.key(0, 2 * 4096, [0x40_0000] * 2)
+    place = bed.pages()[0]
+    bed.domain, own = bed.run("ALLOC_PD")["pd"], bed.domain
+    assert bed.domain != own
+    entries = bed.key(place, 16, [place])
+    bed.domain = own
+    bed.device.memory.write(place, struct.pack(">2Q", 0x60_0003, 0x70_0003))
+
+    def change(list_key: int, length: int) -> int:
+        segments = umr_of(C.UMR_TRANSLATION_OFFSET_EN, 0, length), data(list_key, place, length)
+        bed.post(qp, request(C.OPCODE_UMR, *segments, umr_mkey=key))
+        return bed.last(cq)["op_own"] >> 4
+
+    assert change(entries, 16) == C.CQE_REQ
+    assert reach(bed, key, 0, 2 * 4096) == [(0x60_0000, 4096), (0x70_0000, 4096)]
+    # A message by the same key is refused.
+    bed.post(qp, request(C.OPCODE_RDMA_WRITE, remote(key, 0), data(entries, place, 16)))
+    assert bed.last(cq)["op_own"] >> 4 == C.CQE_REQ_ERR
+
+
+@pytest.mark.parametrize("wrong", ["longer than its key", "of no key"])
+def test_entries_that_cannot_be_read(wrong: str) -> None:
+    bed = Bed()
+    cq = bed.cq()
+    qp = bed.qp(cq)
+    key = bed.key(0, 2 * 4096, [0x40_0000] * 2)
+    place = bed.pages()[0]
+    entries = bed.key(place, 16, [place])
+    length, number = (32, entries) if wrong == "longer than its key" else (16, entries + 0x1000)
+    bed.post(
+        qp, request(C.OPCODE_UMR, umr_of(0, 0, length), data(number, place, length), umr_mkey=key)
+    )
+    assert bed.last(cq)["op_own"] >> 4 == C.CQE_REQ_ERR
 
 
 def test_key_of_keys() -> None:
