@@ -40,7 +40,7 @@ def options_for(scenarios: Iterable[str], extras: Iterable[str], usual: Options)
     each = [headers(name) for name in scenarios]
     found = {name: value for one in each for name, value in one.items()}
     clock = "instructions" if "Clock" in found else usual.clock
-    nics = max(int(one.get("Nics", "1")) for one in each) if "mlx5" in extras else 0
+    nics = max(int(one.get("Nics", "1")) for one in each) if {"card", "mlx5"} & set(extras) else 0
     gpu = int(found.get("Gpu", str(usual.gpu)))
     return replace(usual, clock=clock, cards=int(found.get("Cards", "0")), nics=nics, gpu=gpu)
 

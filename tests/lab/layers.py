@@ -28,15 +28,17 @@ These layers are only for some guests (the column "layers" of ../jobs.md):
     hosts       programs that run on two guests, Open MPI and ssh
     service     service script and status
     ideal       the client with which the benchmark compares the module
-    mlx5        the RDMA driver of NVIDIA's network cards with peer memory, compiled from Debian's
-                source (mlx5source), and the list of all modules (depmod)
+    card        an emulated ConnectX, for the kernel's own driver: the QEMU that has such cards
+                (qemu), and the headers that describe them (mlx5headers)
+    mlx5        the same, and the RDMA driver of NVIDIA's network cards with peer memory, compiled
+                from Debian's source (mlx5source), and the list of all modules (depmod)
     operators   the container image, and what the operators of a cluster bring in containers:
                 versions of driver and core
     python      all of Python, for programs that measure
 
 No guest has these layers: pytest, which tests and checks programs of Python, and above it emulator,
-which runs programs of arm64, or languages, which has Java, Node, Go, gdb and valgrind; hosttools and clienttools, the crates for compiling other layers; and
-the layers of the packages.
+which runs programs of arm64, or languages, which has Java, Node, Go, gdb and valgrind; hosttools
+and clienttools, the crates for compiling other layers; and the layers of the packages.
 
 Guests of arm64 have the same layers, which are compiled here, on x86-64: they are built on the
 lab's own base with a cross compiler above it (cross), and booted above a root of the guest's own
@@ -150,8 +152,10 @@ class Layers:
     # module was compiled.
     made: str
     compiled: Path
-    # The layer with the QEMU for guests with emulated ConnectX cards.
+    # The layer with the QEMU for guests with emulated ConnectX cards, and the kernel's headers that
+    # describe such a card.
     qemu = ""
+    card: Path
 
     def __init__(self, doing: Callable[[str], None] = lambda text: None) -> None:
         self.doing = doing
@@ -494,10 +498,20 @@ class Layers:
         text, hosts = "Open MPI, ssh and programs for two guests", TOP / "tests/guest/hosts"
         self.add("hosts", text, hosts, on=self.lab_base, network=True)
 
-    def extra_mlx5(self) -> None:
-        """Adds mlx5_ib, the RDMA driver of NVIDIA's network cards, with peer memory, and makes the
-        QEMU that has such cards."""
+    def extra_card(self) -> None:
+        """Makes what emulated ConnectX cards need. The layout of a card does not depend on the
+        guest's kernel, so the headers are those of the newest kernel."""
         self.make_qemu()
+        newest, _ = find_kernel(self.lab_base, wanted_kernel(machines()["stock"]))
+        words = (newest.release, newest.version)
+        text = f"the headers of mlx5 {newest.release} (20 MB)"
+        layer = self.beside("mlx5headers", self.lab_base, text, words=words, network=True)
+        self.card = root_of(layer) / "usr/src/mlx5headers"
+
+    def extra_mlx5(self) -> None:
+        """Adds mlx5_ib, the RDMA driver of NVIDIA's network cards, with peer memory, and makes what
+        such cards need."""
+        self.extra_card()
         source = self.beside(
             "mlx5source",
             self.lab_base,

@@ -8,15 +8,7 @@ import sys
 from pathlib import Path
 
 from cache import CACHE, LAB, Wrong, killed_with_us
-from layers import Layers, root_of
-
-
-def headers(layers: Layers) -> Path:
-    """Returns the kernel's headers that describe a ConnectX."""
-    if debug := layers.those("debug"):
-        return root_of(debug) / f"usr/src/linux-rust-{layers.kver}/include/linux/mlx5"
-    common = f"usr/src/linux-headers-{layers.kver.removesuffix('-amd64')}-common"
-    return root_of(layers.those("kernel")) / common / "include/linux/mlx5"
+from layers import Layers
 
 
 class Nics:
@@ -34,7 +26,7 @@ class Nics:
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 killed_with_us(*program),
-                env={**os.environ, "LAB_MLX5_HEADERS": str(headers(layers))},
+                env={**os.environ, "LAB_MLX5_HEADERS": str(layers.card)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,

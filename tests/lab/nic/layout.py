@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Reads the layout of a ConnectX's structures from the kernel's own headers.
+"""Reads the layout of a ConnectX's structures from the headers of the newest kernel.
 
 The headers have two kinds of structures. A structure mlx5_ifc_NAME_bits of mlx5_ifc.h gives a
 field's width in bits, as the size of an array of u8. All other structures are ordinary C with
