@@ -163,24 +163,29 @@ PROGRAMS = {
 }
 
 
-# With any auditor, glibc calls ThreadSanitizer before it has begun, and the program crashes. It is
-# compared with the same program beside an auditor that does nothing.
-CRASHES = "ThreadSanitizer, static"
-DOES_NOTHING = r"""
+# With any auditor, glibc calls ThreadSanitizer before it has begun, and the program crashes, and
+# valgrind reports strlen() of the auditor's own glibc 2.41. Both are compared with the same program
+# beside an auditor that only reads the names.
+DIFFER_WITH_ANY = ("ThreadSanitizer, static", "valgrind")
+READS_NAMES = r"""
 #define _GNU_SOURCE
 #include <link.h>
+#include <string.h>
+static volatile size_t length;
 unsigned int la_version(unsigned int version)
 {
 	return version;
 }
 unsigned int la_objopen(struct link_map *map, Lmid_t list, uintptr_t *cookie)
 {
+	length = strlen(map->l_name);
 	return LA_FLG_BINDTO | LA_FLG_BINDFROM;
 }
 uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned int index, uintptr_t *from, uintptr_t *to,
 	unsigned int *flags, const char *name)
 {
 	*flags |= LA_SYMB_NOPLTENTER | LA_SYMB_NOPLTEXIT;
+	length = strlen(name);
 	return symbol->st_value;
 }
 """
@@ -203,7 +208,8 @@ def ran(words, where, **variables):
 
 
 def level(text):
-    return re.sub(r"0x[0-9a-f]+|\b\d{3,}\b", "N", text).splitlines()
+    """Returns the lines in an order of their own, because several processes write them."""
+    return sorted(re.sub(r"0x[0-9a-fA-F]+|\b\d{2,}\b", "N", text).splitlines())
 
 
 def for_nvpm(library, audit):
@@ -225,8 +231,8 @@ def test_runs_the_same(bed, tmp_path, name, audit):
     plain = ran(words, tmp_path)
     assert plain[0] == (0 if name in ("gdb", "rustc") else 1 if "mistake" in name else 3), plain
     variables = for_nvpm(str(bed.library), audit)
-    if audit and name == CRASHES:
-        Path(tmp_path, "auditor.c").write_text(DOES_NOTHING)
+    if audit and name in DIFFER_WITH_ANY:
+        Path(tmp_path, "auditor.c").write_text(READS_NAMES)
         command(CC[0], "-shared", "-fPIC", "-o", "auditor.so", "auditor.c", cwd=tmp_path)
         plain = ran(words, tmp_path, **{**variables, "LD_PRELOAD": "", "LD_AUDIT": "./auditor.so"})
     assert ran(words, tmp_path, **variables) == plain
