@@ -78,7 +78,7 @@ impl<const CATCH_ALL: bool> Client for PersistentClient<CATCH_ALL> {
 fn take(number: RegistrationNumber) -> Option<(PersistentPin, Range)> {
     let taken = number.with(|record| {
         let range = record.range();
-        record.phase.change(|phase, place| match phase {
+        record.change(|phase, place| match phase {
             Phase::Persistent(pin) => (place.fill(Phase::InCall), Some((pin, range))),
             other => (place.fill(other), None),
         })
@@ -94,7 +94,7 @@ fn put(number: RegistrationNumber, pin: PersistentPin, device: Option<Device<'_>
         if let Some(device) = device {
             record.set_device(device);
         }
-        record.phase.follow_empty(Phase::Persistent(pin));
+        record.follow_empty(Phase::Persistent(pin));
     });
 }
 

@@ -23,7 +23,7 @@ use crate::{
     global::{Global, Installed},
     module_ref::ModuleRef,
     orphans::{UserNode, Users},
-    phase::Phase,
+    phase::{Filled, Phase, Place},
     process::{current_comm, Process},
     stats,
 };
@@ -53,7 +53,8 @@ pub(crate) enum Kind {
 /// The record of a registration. A record exists until the core has released the registration, and
 /// the record of an orphan exists until the memory is freed.
 pub(crate) struct Record {
-    pub(crate) phase: Phase,
+    /// Only [`Self::change`] and [`Self::follow_empty`] change the phase.
+    phase: Phase,
     range: Range,
     process: Process,
     /// The time at which the registration began, from `nvpm_seconds`.
@@ -82,6 +83,23 @@ impl Record {
 
     pub(crate) fn process(&self) -> Process {
         self.process
+    }
+
+    pub(crate) fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// Changes the phase, as [`Phase::change`] does.
+    pub(crate) fn change<R>(
+        &mut self,
+        event: impl for<'a> FnOnce(Phase, Place<'a>) -> (Filled<'a>, R),
+    ) -> R {
+        self.phase.change(event)
+    }
+
+    /// Stores the phase that follows a phase without contents, as [`Phase::follow_empty`] does.
+    pub(crate) fn follow_empty(&mut self, next: Phase) {
+        self.phase.follow_empty(next);
     }
 
     /// Records that `device` can reach the memory.
@@ -264,8 +282,11 @@ impl RegistrationNumber {
     pub(crate) fn orphan(self) {
         REGISTRY.with(|registry| {
             let record = registry.records.get_mut(&self.0)?;
-            if matches!(record.phase, Phase::Unpinning) {
-                record.phase = Phase::Orphan;
+            let is_unpinned = record.change(|phase, place| match phase {
+                Phase::Unpinning => (place.fill(Phase::Orphan), true),
+                other => (place.fill(other), false),
+            });
+            if is_unpinned {
                 registry
                     .users
                     .orphan(record.process.uid(), record.range.pages());

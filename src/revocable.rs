@@ -41,8 +41,6 @@
 //!   memory, which takes no lock of the driver after the pages are pinned; and for the end of a
 //!   `dma_unmap`, which takes no lock of the driver. The callback never takes the unpin lock.
 
-use core::mem;
-
 use kernel::prelude::*;
 
 use crate::{
@@ -77,11 +75,11 @@ impl Client for Revocable {
         // phase after it has the result, and before it unpins the pages.
         match unsafe { RevocablePin::new(range, number.to_raw()) } {
             Ok((pin, Ok(memory))) => {
-                number.update(|record| record.phase.follow_empty(Phase::Pinned { pin, memory }));
+                number.update(|record| record.follow_empty(Phase::Pinned { pin, memory }));
                 Ok(true)
             }
             Ok((pin, Err(error))) => {
-                number.update(|record| record.phase.follow_empty(Phase::Unpinning));
+                number.update(|record| record.follow_empty(Phase::Unpinning));
                 unpin(pin, number, range, Process::current());
                 Err(error)
             }
@@ -114,7 +112,7 @@ impl Client for Revocable {
         }
         let begun = number.update(|record| {
             let range = record.range();
-            record.phase.change(|phase, place| match phase {
+            record.change(|phase, place| match phase {
                 Phase::Bound {
                     core_context,
                     pin,
@@ -155,7 +153,7 @@ impl Client for Revocable {
         // callback that waits for the end of the unmapping continues after this change of the
         // phase.
         number.update(|record| {
-            record.phase.change(|phase, place| {
+            record.change(|phase, place| {
                 let unmapped = match phase {
                     Phase::Unmapping { pin } => Phase::Unmapped { pin, list },
                     other => other,
@@ -167,7 +165,7 @@ impl Client for Revocable {
 
     fn release(number: RegistrationNumber) {
         let thread = thread();
-        let release = number.update_when(|record| match &record.phase {
+        let release = number.update_when(|record| match record.phase() {
             // This thread is running the free callback, which has called the core, which has called
             // `release`. The device may be removed after `release` has returned. The record is
             // dropped before `release` returns, and the mapping with the record.
@@ -177,7 +175,7 @@ impl Client for Revocable {
             Phase::Revoking { .. } => None,
             Phase::Mapped { .. } => Some(Release::Mapped),
             _ => {
-                let phase = mem::replace(&mut record.phase, Phase::Unpinning);
+                let phase = record.change(|phase, place| (place.fill(Phase::Unpinning), phase));
                 Some(Release::Taken(phase, record.range(), record.process()))
             }
         });
@@ -213,7 +211,7 @@ fn advance<R>(
     event: impl for<'a> FnOnce(Phase, Place<'a>) -> (Filled<'a>, Result<R>),
 ) -> Result<R> {
     number
-        .update(|record| record.phase.change(event))
+        .update(|record| record.change(event))
         .unwrap_or(Err(EINVAL))
 }
 
@@ -228,23 +226,21 @@ fn end_mapping(
     let mut late = Some(mapping);
     let ended = number.update(|record| {
         record.set_device(device);
-        record
-            .phase
-            .change(|phase, place| match (phase, late.take()) {
-                (Phase::Mapping { core_context, pin }, Some(mapping)) => {
-                    let table = mapping.for_core();
-                    let mapped = Phase::Mapped {
-                        core_context,
-                        pin,
-                        mapping,
-                    };
-                    (place.fill(mapped), Ok(table))
-                }
-                (other, mapping) => {
-                    late = mapping;
-                    place.refill(other)
-                }
-            })
+        record.change(|phase, place| match (phase, late.take()) {
+            (Phase::Mapping { core_context, pin }, Some(mapping)) => {
+                let table = mapping.for_core();
+                let mapped = Phase::Mapped {
+                    core_context,
+                    pin,
+                    mapping,
+                };
+                (place.fill(mapped), Ok(table))
+            }
+            (other, mapping) => {
+                late = mapping;
+                place.refill(other)
+            }
+        })
     });
     // A mapping that was not stored is dropped after the lock is released, because unmapping may
     // sleep.
@@ -263,7 +259,7 @@ fn unpin(pin: RevocablePin, number: RegistrationNumber, range: &Range, process: 
     // SAFETY: The function reads a flag of the calling thread, and is callable from any context.
     let is_found = process.is_current() && !unsafe { abi::nvpm_current_exiting() };
     let is_revoked =
-        || number.with(|record| matches!(record.phase, Phase::Revoked { .. })) == Some(true);
+        || number.with(|record| matches!(record.phase(), Phase::Revoked { .. })) == Some(true);
     if !is_found || !pin.put(range, is_revoked) {
         number.orphan();
     }
@@ -317,9 +313,9 @@ enum Release {
 pub(crate) extern "C" fn nvpm_revoke(number: u64) {
     let number = RegistrationNumber::from_raw(number);
     let thread = thread();
-    let then = number.update_when(|record| match &record.phase {
+    let then = number.update_when(|record| match record.phase() {
         Phase::Pinning | Phase::Unmapping { .. } => None,
-        _ => record.phase.change(|phase, place| {
+        _ => record.change(|phase, place| {
             let (phase, then) = revoked(phase, thread);
             (place.fill(phase), Some(then))
         }),
@@ -369,10 +365,22 @@ fn revoked(phase: Phase, thread: i32) -> (Phase, Then) {
 fn revoke_mapped(number: RegistrationNumber, core_context: CoreContext) {
     peer_client::invalidate(core_context);
     stats::add(abi::NVPM_COUNT_REVOCATIONS, 1);
-    let mapping = number.with(|record| match &mut record.phase {
-        Phase::Revoking { mapping, .. } => mapping.take(),
-        _ => None,
+    // During the call above, `release` may have taken the mapping, with the record.
+    let mapping = number.with(|record| {
+        record.change(|phase, place| match phase {
+            Phase::Revoking { thread, mapping } => {
+                let without = Phase::Revoking {
+                    thread,
+                    mapping: None,
+                };
+                (place.fill(without), mapping)
+            }
+            other => (place.fill(other), None),
+        })
     });
     let list = mapping.flatten().and_then(Mapping::unmap);
-    number.update(|record| record.phase = Phase::Revoked { list });
+    let revoked = number
+        .update(|record| record.change(|old, place| (place.fill(Phase::Revoked { list }), old)));
+    // The old phase is dropped after the lock is released.
+    drop(revoked);
 }
