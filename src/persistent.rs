@@ -17,7 +17,7 @@ use crate::{
     peer_client::Client,
     phase::{CoreContext, Phase},
     pin::{PersistentPin, PinError},
-    registry::{Kind, RegistrationNumber},
+    registry::{self, Kind, RegistrationNumber},
 };
 
 /// The client that the core asks first. With `persistent_api_support=0` this client is not
@@ -76,7 +76,7 @@ impl<const CATCH_ALL: bool> Client for PersistentClient<CATCH_ALL> {
 
 /// Takes the pin out of the record. Returns [`None`] if the record does not have a pin.
 fn take(number: RegistrationNumber) -> Option<(PersistentPin, Range)> {
-    let taken = number.with(|record| {
+    let taken = registry::with(number, |record| {
         let range = record.range();
         record.change(|phase, place| match phase {
             Phase::Persistent(pin) => (place.fill(Phase::InCall), Some((pin, range))),
@@ -90,7 +90,7 @@ fn take(number: RegistrationNumber) -> Option<(PersistentPin, Range)> {
 /// memory from now on.
 fn put(number: RegistrationNumber, pin: PersistentPin, device: Option<Device<'_>>) {
     // If there is no record, the pin is dropped after the lock is released.
-    number.with(|record| {
+    registry::with(number, |record| {
         if let Some(device) = device {
             record.set_device(device);
         }

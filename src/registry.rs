@@ -50,6 +50,15 @@ pub(crate) enum Kind {
     CatchAll = abi::NVPM_CATCH_ALL as u8,
 }
 
+/// Who keeps the record of a registration.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeper {
+    /// The core, until it releases the registration.
+    Core,
+    /// The driver, which keeps the memory of an orphan pinned until it calls the free callback.
+    Driver,
+}
+
 /// The record of a registration. A record exists until the core has released the registration, and
 /// the record of an orphan exists until the memory is freed.
 pub(crate) struct Record {
@@ -87,6 +96,14 @@ impl Record {
 
     pub(crate) fn phase(&self) -> &Phase {
         &self.phase
+    }
+
+    fn keeper(&self) -> Keeper {
+        if matches!(self.phase, Phase::Orphan) {
+            Keeper::Driver
+        } else {
+            Keeper::Core
+        }
     }
 
     /// Changes the phase, as [`Phase::change`] does.
@@ -132,23 +149,24 @@ impl Registry {
         })
     }
 
-    /// Removes the record, and returns it. Does nothing if there is no record, or if `orphan` does
-    /// not say correctly whether the record is that of an orphan. The caller must drop the result
-    /// after it has released the lock.
-    fn remove(&mut self, number: RegistrationNumber, orphan: bool) -> Option<Removed> {
+    /// Removes the record, and returns it. Does nothing if there is no record, or if something else
+    /// than `keeper` keeps the record. The caller must drop the result after it has released the
+    /// lock.
+    fn remove(&mut self, number: RegistrationNumber, keeper: Keeper) -> Option<Removed> {
         let entry = self.records.find_mut(&number.0)?;
         let record = entry.get();
-        if matches!(record.phase, Phase::Orphan) != orphan {
+        if record.keeper() != keeper {
             return None;
         }
         let uid = record.process.uid();
-        if orphan {
+        if keeper == Keeper::Driver {
             self.users.freed(uid, record.range.pages());
             stats::sub(abi::NVPM_COUNT_ORPHANS, 1);
         }
-        let _user = match record.counted {
-            true => self.users.remove(uid),
-            false => None,
+        let _user = if record.counted {
+            self.users.remove(uid)
+        } else {
+            None
         };
         Some(Removed {
             awaited: record.awaited,
@@ -182,7 +200,7 @@ impl RegistrationNumber {
     /// Returns a new number, which is never 0, and is not negative as a signed integer. Consecutive
     /// numbers are far apart, so that new records are spread over the tree. If each number were one
     /// more than the number before, the newest record, which is looked up most often, would be at
-    /// the end of the tree. Among 1,000 records it would be 18 levels deep instead of 11, and among
+    /// the end of the tree. Among 1,000 records it would be 17 levels deep instead of 10, and among
     /// 100,000 records 31 instead of 17.
     fn new() -> Self {
         // SAFETY: The function is callable from any context.
@@ -199,108 +217,115 @@ impl RegistrationNumber {
     pub(crate) fn to_raw(self) -> u64 {
         self.0
     }
+}
 
-    /// Calls `access` with the record, and returns the result, or [`None`] if the registration does
-    /// not exist. A thread may wait for a change of the phase, and only [`Self::update`] wakes such
-    /// a thread. `access` must therefore not make a change for which a thread may wait.
-    pub(crate) fn with<R>(self, access: impl FnOnce(&mut Record) -> R) -> Option<R> {
-        REGISTRY.with_part(|registry| registry.records.get_mut(&self.0), access)
+/// Calls `access` with the record, and returns the result, or [`None`] if the registration does
+/// not exist. A thread may wait for a change of the phase, and only [`update`] wakes such
+/// a thread. `access` must therefore not make a change for which a thread may wait.
+pub(crate) fn with<R>(
+    number: RegistrationNumber,
+    access: impl FnOnce(&mut Record) -> R,
+) -> Option<R> {
+    REGISTRY.with_part(|registry| registry.records.get_mut(&number.0), access)
+}
+
+/// Calls `change`, which may change the record's phase, and wakes the threads that wait for a
+/// change. Returns the result of `change`, or [`None`] if the registration does not exist.
+pub(crate) fn update<R>(
+    number: RegistrationNumber,
+    change: impl FnOnce(&mut Record) -> R,
+) -> Option<R> {
+    let (result, awaited) = with(number, |record| {
+        (change(record), mem::take(&mut record.awaited))
+    })?;
+    if awaited {
+        wake();
     }
+    Some(result)
+}
 
-    /// Calls `change`, which may change the record's phase, and wakes the threads that wait for a
-    /// change. Returns the result of `change`, or [`None`] if the registration does not exist.
-    pub(crate) fn update<R>(self, change: impl FnOnce(&mut Record) -> R) -> Option<R> {
-        let (result, awaited) =
-            self.with(|record| (change(record), mem::take(&mut record.awaited)))?;
+/// Calls `change` at once and again after each change of the phase, until `change` returns a
+/// result. Returns this result, or [`None`] if the registration does not exist or ends during
+/// the wait. May sleep.
+pub(crate) fn update_when<R>(
+    number: RegistrationNumber,
+    mut change: impl FnMut(&mut Record) -> Option<R>,
+) -> Option<R> {
+    loop {
+        let mut count = 0;
+        let mut awaited = false;
+        let result = with(number, |record| {
+            let result = change(record);
+            match &result {
+                Some(_) => awaited = mem::take(&mut record.awaited),
+                None => {
+                    record.awaited = true;
+                    // SAFETY: The function only reads a counter. A thread that changes the
+                    // phase can raise the counter only after this thread has released the lock.
+                    count = unsafe { abi::nvpm_phase_count() };
+                }
+            }
+            result
+        })?;
         if awaited {
             wake();
         }
-        Some(result)
-    }
-
-    /// Calls `change` at once and again after each change of the phase, until `change` returns a
-    /// result. Returns this result, or [`None`] if the registration does not exist or ends during
-    /// the wait. May sleep.
-    pub(crate) fn update_when<R>(
-        self,
-        mut change: impl FnMut(&mut Record) -> Option<R>,
-    ) -> Option<R> {
-        loop {
-            let mut count = 0;
-            let mut awaited = false;
-            let result = self.with(|record| {
-                let result = change(record);
-                match &result {
-                    Some(_) => awaited = mem::take(&mut record.awaited),
-                    None => {
-                        record.awaited = true;
-                        // SAFETY: The function only reads a counter. A thread that changes the
-                        // phase can raise the counter only after this thread has released the lock.
-                        count = unsafe { abi::nvpm_phase_count() };
-                    }
-                }
-                result
-            })?;
-            if awaited {
-                wake();
-            }
-            if result.is_some() {
-                return result;
-            }
-            // SAFETY: This thread holds no lock, and may sleep.
-            unsafe { abi::nvpm_phase_wait(count) };
+        if result.is_some() {
+            return result;
         }
+        // SAFETY: This thread holds no lock, and may sleep.
+        unsafe { abi::nvpm_phase_wait(count) };
     }
+}
 
-    /// Counts the registration for its user. Returns true if the user may register, and false if
-    /// the user has too many orphans. Registrations of root are not counted, because root may have
-    /// any number of orphans.
-    pub(crate) fn count_for_user(self) -> Result<bool> {
-        let uid = Process::current().uid();
-        if uid == 0 {
-            return Ok(true);
-        }
-        let mut node = None;
-        loop {
-            let counted = REGISTRY.with(|registry| {
-                let Some(record) = registry.records.get_mut(&self.0) else {
-                    return Some(false);
-                };
-                let added = registry.users.add(uid, &mut node)?;
-                record.counted = added;
-                Some(added)
-            });
-            match counted.unwrap_or(Some(false)) {
-                Some(counted) => return Ok(counted),
-                None => node = Some(Users::new_node(uid)?),
-            }
-        }
+/// Counts the registration for its user. Returns true if the user may register, and false if
+/// the user has too many orphans. Registrations of root are not counted, because root may have
+/// any number of orphans.
+pub(crate) fn count_for_user(number: RegistrationNumber) -> Result<bool> {
+    let uid = Process::current().uid();
+    if uid == 0 {
+        return Ok(true);
     }
-
-    /// Makes the registration an orphan, unless the free callback has come already. The pages of an
-    /// orphan stay pinned until the callback comes.
-    pub(crate) fn orphan(self) {
-        REGISTRY.with(|registry| {
-            let record = registry.records.get_mut(&self.0)?;
-            let is_unpinned = record.change(|phase, place| match phase {
-                Phase::Unpinning => (place.fill(Phase::Orphan), true),
-                other => (place.fill(other), false),
-            });
-            if is_unpinned {
-                registry
-                    .users
-                    .orphan(record.process.uid(), record.range.pages());
-                stats::add(abi::NVPM_COUNT_ORPHANS, 1);
-            }
-            Some(())
+    let mut node = None;
+    loop {
+        let counted = REGISTRY.with(|registry| {
+            let Some(record) = registry.records.get_mut(&number.0) else {
+                return Some(false);
+            };
+            let added = registry.users.add(uid, &mut node)?;
+            record.counted = added;
+            Some(added)
         });
+        match counted.unwrap_or(Some(false)) {
+            Some(counted) => return Ok(counted),
+            None => node = Some(Users::new_node(uid)?),
+        }
     }
+}
 
-    /// Removes the record of an orphan whose memory has been freed.
-    pub(crate) fn forget_orphan(self) {
-        let removed = REGISTRY.with(|registry| registry.remove(self, true));
-        drop(removed);
-    }
+/// Makes the registration an orphan, unless the free callback has come already. The pages of an
+/// orphan stay pinned until the callback comes.
+pub(crate) fn orphan(number: RegistrationNumber) {
+    REGISTRY.with(|registry| {
+        let record = registry.records.get_mut(&number.0)?;
+        let is_unpinned = record.change(|phase, place| match phase {
+            Phase::Unpinning => (place.fill(Phase::Orphan), true),
+            other => (place.fill(other), false),
+        });
+        if is_unpinned {
+            registry
+                .users
+                .orphan(record.process.uid(), record.range.pages());
+            stats::add(abi::NVPM_COUNT_ORPHANS, 1);
+        }
+        Some(())
+    });
+}
+
+/// Removes the record of an orphan whose memory has been freed.
+pub(crate) fn forget_orphan(number: RegistrationNumber) {
+    let removed = REGISTRY.with(|registry| registry.remove(number, Keeper::Driver));
+    drop(removed);
 }
 
 /// Wakes the threads that wait for a change of a registration's phase.
@@ -368,7 +393,7 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let removed = REGISTRY.with(|registry| registry.remove(self.number, false));
+        let removed = REGISTRY.with(|registry| registry.remove(self.number, Keeper::Core));
         drop(removed);
     }
 }

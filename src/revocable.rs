@@ -57,7 +57,7 @@ use crate::{
     pin::{PersistentPin, PinError, RevocablePin},
     process::Process,
     ratelimit::pr_warn_ratelimited,
-    registry::{Kind, RegistrationNumber},
+    registry::{self, Kind, RegistrationNumber},
     stats,
 };
 
@@ -68,18 +68,20 @@ impl Client for Revocable {
     const KIND: Kind = Kind::Revocable;
 
     fn acquire(number: RegistrationNumber, range: &Range) -> Result<bool> {
-        if !number.count_for_user()? {
+        if !registry::count_for_user(number)? {
             return refuse(range);
         }
         // SAFETY: The callback waits as long as the phase is `Pinning`. This thread changes the
         // phase after it has the result, and before it unpins the pages.
         match unsafe { RevocablePin::new(range, number.to_raw()) } {
             Ok((pin, Ok(memory))) => {
-                number.update(|record| record.follow_empty(Phase::Pinned { pin, memory }));
+                registry::update(number, |record| {
+                    record.follow_empty(Phase::Pinned { pin, memory })
+                });
                 Ok(true)
             }
             Ok((pin, Err(error))) => {
-                number.update(|record| record.follow_empty(Phase::Unpinning));
+                registry::update(number, |record| record.follow_empty(Phase::Unpinning));
                 unpin(pin, number, range, Process::current());
                 Err(error)
             }
@@ -110,7 +112,7 @@ impl Client for Revocable {
             );
             return Err(eopnotsupp());
         }
-        let begun = number.update(|record| {
+        let begun = registry::update(number, |record| {
             let range = record.range();
             record.change(|phase, place| match phase {
                 Phase::Bound {
@@ -152,7 +154,7 @@ impl Client for Revocable {
         // The pages stay pinned until `release`, which the core calls without the mapping lock. A
         // callback that waits for the end of the unmapping continues after this change of the
         // phase.
-        number.update(|record| {
+        registry::update(number, |record| {
             record.change(|phase, place| {
                 let unmapped = match phase {
                     Phase::Unmapping { pin } => Phase::Unmapped { pin, list },
@@ -165,7 +167,7 @@ impl Client for Revocable {
 
     fn release(number: RegistrationNumber) {
         let thread = thread();
-        let release = number.update_when(|record| match record.phase() {
+        let release = registry::update_when(number, |record| match record.phase() {
             // This thread is running the free callback, which has called the core, which has called
             // `release`. The device may be removed after `release` has returned. The record is
             // dropped before `release` returns, and the mapping with the record.
@@ -210,9 +212,7 @@ fn advance<R>(
     number: RegistrationNumber,
     event: impl for<'a> FnOnce(Phase, Place<'a>) -> (Filled<'a>, Result<R>),
 ) -> Result<R> {
-    number
-        .update(|record| record.change(event))
-        .unwrap_or(Err(EINVAL))
+    registry::update(number, |record| record.change(event)).unwrap_or(Err(EINVAL))
 }
 
 /// This is the last step of `dma_map`. It stores the mapping, and returns the scatterlist for the
@@ -224,7 +224,7 @@ fn end_mapping(
     mapping: Mapping,
 ) -> Result<abi::sg_table> {
     let mut late = Some(mapping);
-    let ended = number.update(|record| {
+    let ended = registry::update(number, |record| {
         record.set_device(device);
         record.change(|phase, place| match (phase, late.take()) {
             (Phase::Mapping { core_context, pin }, Some(mapping)) => {
@@ -258,10 +258,13 @@ fn unpin(pin: RevocablePin, number: RegistrationNumber, range: &Range, process: 
     // cases the pages stay pinned until the driver frees the memory and calls back.
     // SAFETY: The function reads a flag of the calling thread, and is callable from any context.
     let is_found = process.is_current() && !unsafe { abi::nvpm_current_exiting() };
-    let is_revoked =
-        || number.with(|record| matches!(record.phase(), Phase::Revoked { .. })) == Some(true);
+    let is_revoked = || {
+        registry::with(number, |record| {
+            matches!(record.phase(), Phase::Revoked { .. })
+        }) == Some(true)
+    };
     if !is_found || !pin.put(range, is_revoked) {
-        number.orphan();
+        registry::orphan(number);
     }
 }
 
@@ -313,7 +316,7 @@ enum Release {
 pub(crate) extern "C" fn nvpm_revoke(number: u64) {
     let number = RegistrationNumber::from_raw(number);
     let thread = thread();
-    let then = number.update_when(|record| match record.phase() {
+    let then = registry::update_when(number, |record| match record.phase() {
         Phase::Pinning | Phase::Unmapping { .. } => None,
         _ => record.change(|phase, place| {
             let (phase, then) = revoked(phase, thread);
@@ -322,7 +325,7 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
     });
     match then {
         Some(Then::Invalidate(core_context)) => revoke_mapped(number, core_context),
-        Some(Then::Forget) => number.forget_orphan(),
+        Some(Then::Forget) => registry::forget_orphan(number),
         // The old phase is dropped after the lock is released.
         Some(Then::Drop { .. } | Then::Nothing) => {}
         // The registration has ended already, or belongs to an earlier load of the module.
@@ -366,7 +369,7 @@ fn revoke_mapped(number: RegistrationNumber, core_context: CoreContext) {
     peer_client::invalidate(core_context);
     stats::add(abi::NVPM_COUNT_REVOCATIONS, 1);
     // During the call above, `release` may have taken the mapping, with the record.
-    let mapping = number.with(|record| {
+    let mapping = registry::with(number, |record| {
         record.change(|phase, place| match phase {
             Phase::Revoking { thread, mapping } => {
                 let without = Phase::Revoking {
@@ -379,8 +382,9 @@ fn revoke_mapped(number: RegistrationNumber, core_context: CoreContext) {
         })
     });
     let list = mapping.flatten().and_then(Mapping::unmap);
-    let revoked = number
-        .update(|record| record.change(|old, place| (place.fill(Phase::Revoked { list }), old)));
+    let revoked = registry::update(number, |record| {
+        record.change(|old, place| (place.fill(Phase::Revoked { list }), old))
+    });
     // The old phase is dropped after the lock is released.
     drop(revoked);
 }

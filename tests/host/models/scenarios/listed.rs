@@ -11,7 +11,7 @@ use crate::{
     peer_client::Client,
     persistent::Persistent,
     rdma,
-    registry::{Kind, Registration},
+    registry::{self, Kind, Registration},
     world::{as_process, spawn, task, watched, world},
 };
 
@@ -203,7 +203,9 @@ fn no_more_when_it_ends() {
         let module_ref = ModuleRef::get().unwrap();
         let registered = Registration::new(&range, Kind::Persistent, module_ref).unwrap();
         let number = registered.number();
-        let waiting = spawn("waits", OWNER, move || number.update_when(|_| None::<()>));
+        let waiting = spawn("waits", OWNER, move || {
+            registry::update_when(number, |_| None::<()>)
+        });
         drop(registered);
         assert_eq!(waiting.join().unwrap(), None);
         module.unload();
