@@ -299,11 +299,14 @@ def left_behind(root: str = "") -> Dict[str, Silence]:
 
 def is_held(place: str) -> bool:
     """Returns whether a process belongs to this user, and was killed but has not ended. Another
-    user may give a process any name, and must not make nvpm believe that a driver hangs."""
+    user may give a process any name, and must not make nvpm believe that a driver hangs. A program
+    that changes its user, such as su, also belongs to the user who has started it, so the real, the
+    effective, the saved and the file system's user must all be this user."""
     status = directly(f"{place}/status", 1 << 16).decode("ascii", "replace")
     pending = re.search(r"^ShdPnd:\s*([0-9a-f]+)$", status, re.MULTILINE)
     killed = int(pending[1], 16) & KILLED if pending else 0
-    return bool(killed) and os.stat(place).st_uid == os.geteuid()
+    owners = re.search(r"^Uid:((?:\s+\d+){4})$", status, re.MULTILINE)
+    return bool(killed) and set(owners[1].split() if owners else []) == {str(os.geteuid())}
 
 
 def open_file(place: str) -> str:

@@ -264,6 +264,10 @@ def test_the_reader_ends_with_nvpm() -> None:
 
 # ---- a reading process that an earlier nvpm has left behind ----
 
+# The four users of a process that belongs to the present user: real, effective, saved, and that of
+# the file system.
+OWN = "\t".join([str(os.geteuid())] * 4)
+
 
 def with_boot_time(player: Player) -> Machine:
     machine = Machine(player.environment["NVPM_SYSROOT"])
@@ -271,10 +275,13 @@ def with_boot_time(player: Player) -> Machine:
     return machine
 
 
-def put_process(machine: Machine, number: int, name: str, pending: str, file: str) -> None:
+def put_process(
+    machine: Machine, number: int, name: str, pending: str, file: str, users: str = OWN
+) -> None:
     place = f"/proc/{number}"
     machine.put(f"{place}/comm", name)
-    machine.put(f"{place}/status", f"Name:\t{name}\nSigPnd:\t0000\nShdPnd:\t{pending}")
+    status = f"Name:\t{name}\nUid:\t{users}\nSigPnd:\t0000\nShdPnd:\t{pending}"
+    machine.put(f"{place}/status", status)
     machine.put(f"{place}/stat", f"{number} ({name}) D " + "0 " * 18 + f"{number}00 0")
     fd = Path(f"{machine.root}{place}/fd")
     fd.mkdir(parents=True)
@@ -322,9 +329,21 @@ def test_not_left_by_nvpm(player: Player, name: str, pending: str, file: str) ->
     assert reader.left_behind(player.environment["NVPM_SYSROOT"]) == {}
 
 
-def test_process_of_another_user(player: Player, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("place", range(4))
+def test_process_of_another_user(player: Player, place: int) -> None:
+    """A process belongs to the present user only if all four of its users are this user. A user who
+    starts a program such as su remains its real user, may choose its name, and may kill it."""
+    users = OWN.split()
+    users[place] = "65534"
+    machine = with_boot_time(player)
+    put_process(machine, 9, reader.NAME, KILLED, INFORMATION, "\t".join(users))
+    assert reader.left_behind(player.environment["NVPM_SYSROOT"]) == {}
+    said, _ = run(player, "status", "--json")
+    assert "kernel/nvidia_driver" not in said
+
+
+def test_process_without_users(player: Player) -> None:
     machine = with_boot_time(player)
     put_process(machine, 9, reader.NAME, KILLED, INFORMATION)
-    assert reader.left_behind(player.environment["NVPM_SYSROOT"])
-    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    machine.put("/proc/9/status", f"Name:\t{reader.NAME}\nShdPnd:\t{KILLED}")
     assert reader.left_behind(player.environment["NVPM_SYSROOT"]) == {}
