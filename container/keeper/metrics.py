@@ -4,6 +4,7 @@ and the registrations that keep the module loaded. `serve` gives them to whoever
 
 from __future__ import annotations
 
+import socketserver
 import subprocess
 import sys
 import threading
@@ -54,9 +55,18 @@ def start(port: int) -> ThreadingHTTPServer:
         def log_message(self, format: str, *args: object) -> None:
             """Leaves out a line of the log for each scrape."""
 
-    server = ThreadingHTTPServer(("", port), Handler)
+    server = Server(("", port), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
+
+
+class Server(ThreadingHTTPServer):
+    """A server without a name. HTTPServer asks the name service for the name of this host, and the
+    pod would not start while that service does not answer."""
+
+    def server_bind(self) -> None:
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = "", int(self.server_address[1])
 
 
 class Page:

@@ -70,6 +70,17 @@ def test_the_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server.shutdown()
 
 
+def test_no_name_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pod starts although no server knows the name of its host, or answers at all."""
+
+    def silent(*_words: object) -> str:
+        raise AssertionError("the name service is asked")
+
+    for name in "getfqdn", "gethostname", "gethostbyaddr", "getaddrinfo":
+        monkeypatch.setattr(socket, name, silent)
+    metrics.start(0).shutdown()
+
+
 def test_a_silent_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each connection has a thread, so a client that asks nothing must not keep the thread."""
     monkeypatch.setattr(metrics, "SILENT", 0.3)
