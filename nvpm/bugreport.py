@@ -200,11 +200,15 @@ def redacted(redactor: Redactor, name: str, said: str) -> str:
 README = """\
 A report of {}, for a bug report of nv_peer_mem.
 Taken out: {}.
-Kept: models and versions, PCI addresses, addresses within the kernel, options of modules, numbers
+{}Kept: models and versions, PCI addresses, addresses within the kernel, options of modules, numbers
 of processes and users, and names of programs that belong to the system. A name that is also an
 ordinary word is replaced only where the kernel or nvpm names a process, a user or a host by it.
 Read it before you give it to anybody: no program knows all of your secrets.
 """
+NO_NAMES = (
+    "Perhaps not taken out: names of users, because the name service of this machine does not "
+    "answer. Only names in /etc/passwd and /home are known.\n"
+)
 
 
 def collected(machine: Machine, as_it_is: bool, selftest: bool) -> Dict[str, str]:
@@ -233,7 +237,8 @@ def collected(machine: Machine, as_it_is: bool, selftest: bool) -> Dict[str, str
     if redactor:
         texts = {name: redacted(redactor, name, said) for name, said in texts.items()}
     out = redactor.counted() if redactor else "nothing, as asked (--as-it-is)"
-    return {**texts, "README.txt": README.format(release(), out)}
+    unasked = NO_NAMES if machine.reader.nameless else ""
+    return {**texts, "README.txt": README.format(release(), out, unasked)}
 
 
 def tell(name: str) -> None:

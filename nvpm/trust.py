@@ -4,20 +4,12 @@ monitoring may run nvpm as root. The trusted users are root, the present user, a
 program, because the owner's code is running already."""
 
 import os
-import pwd
 import stat
 from typing import Iterator
 
 from . import program
 
 WRITABLE = stat.S_IWGRP | stat.S_IWOTH
-
-
-def owner(uid: int) -> str:
-    try:
-        return f"user {pwd.getpwuid(uid).pw_name}"
-    except KeyError:
-        return f"user {uid}"
 
 
 def directories(path: str) -> Iterator[str]:
@@ -41,7 +33,7 @@ def distrusted(path: str) -> str:
         except OSError as error:
             return f"{name}: {error.strerror}"
         if found.st_uid not in trusted:
-            return f"{name} belongs to {owner(found.st_uid)}"
+            return f"{name} belongs to user {found.st_uid}"
         sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
         if found.st_mode & WRITABLE and not sticky:
             return f"{name} can be written by others (mode 0{stat.S_IMODE(found.st_mode):o})"

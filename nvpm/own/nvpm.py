@@ -2,7 +2,7 @@
 """Messages of nvpm on its standard error, and of the commands that the packages call. The values
 that `nvpm status` prints are explained where they stand."""
 
-from .model import FINE, Group, Own
+from .model import FINE, FOLLOWS, Group, Own
 
 NVPM = Group(
     "nvpm",
@@ -49,6 +49,14 @@ NVPM = Group(
             "the report was printed, and not written to a file",
             "`nvpm report --write FILE.tar.gz`",
             kind=FINE,
+        ),
+        Own(
+            "nvpm-no-names",
+            "the name service, which knows the names of users, does not answer",
+            "the service that has the names of users, in most cases LDAP or SSSD, has not answered "
+            "within seconds, so nvpm prints numbers",
+            "`id NUMBER` says the name when the service answers again",
+            kind=FOLLOWS,
         ),
         Own(
             "nvpm-process-left",

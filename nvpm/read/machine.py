@@ -10,7 +10,7 @@ import sys
 from typing import Dict, List, Optional, Tuple
 
 from . import programs
-from .reader import Reader, directly
+from .reader import USER, USERS, Reader, directly
 
 MODULE = "nv_peer_mem"
 # The name of NVIDIA's own module. A pod can load nv_peer_mem under this name, because the programs
@@ -145,6 +145,29 @@ class Machine:
         """Returns the first line of a file, stripped; an empty string if the file cannot be
         read."""
         return decoded(self.read(name, 65536).split(b"\n")[0]).strip(" \t\0")
+
+    # ---- users ----
+
+    def user(self, number: str) -> str:
+        """Returns the name of a user. If the user has no name, or the name service does not answer,
+        returns the number."""
+        try:
+            name = decoded(self.reader.users(USER + number)).partition(":")[0]
+        except OSError as error:
+            self.tell(f"user {number}", error.strerror)
+            return number
+        self.tell(f"user {number}", name or "has no name")
+        return clean(name) or number
+
+    def users(self) -> List[Tuple[str, int]]:
+        """Returns the names and numbers of all users. If the name service does not answer, returns
+        those in /etc/passwd."""
+        try:
+            text = decoded(self.reader.users(USERS))
+        except OSError:
+            text = self.all_text("/etc/passwd")
+        found = re.findall(r"^([^:\n]+):[^:\n]*:([0-9]{1,10})(?=[:\n])", text, re.MULTILINE)
+        return [(name, int(number)) for name, number in found]
 
     # ---- programs ----
 

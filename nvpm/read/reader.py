@@ -5,16 +5,21 @@ time.
 The kernel answers many of these files under a lock of a driver, of the firmware, or of another
 process. If the holder of the lock hangs, the process that reads the file waits for ever, and not
 even SIGKILL ends it. Users run nvpm in exactly this state. So nvpm leaves such a process behind,
-and goes on without the file."""
+and goes on without the file.
+
+The same process asks the name service for the names of users, because the service may be a server,
+such as one of LDAP, and may not answer for minutes."""
 
 import atexit
 import contextlib
 import errno
 import os
+import pwd
 import re
 import select
 import signal
 import struct
+import sys
 import time
 from typing import Dict, List, NamedTuple, NoReturn, Optional, Tuple, Union
 
@@ -34,6 +39,14 @@ KILLED = 1 << (signal.SIGKILL - 1)
 # A request has the greatest number of bytes to read, or -1, and the length of the path after it. An
 # answer has the number of the error, or 0, and the length of the contents after it.
 REQUEST, ANSWER = struct.Struct("=qI"), struct.Struct("=iQ")
+
+# Requests to the name service, in place of a path: for one user, whose number follows, and for all
+# users.
+USER, USERS = "user:", "users"
+NO_NAMES = (
+    "nvpm: the name service, which knows the names of users, does not answer: users are shown by "
+    "their numbers.\n"
+)
 
 NVIDIA_DRIVER = "NVIDIA driver"
 # The address of a PCI device, and the attributes for which the kernel asks or wakes the device.
@@ -159,11 +172,23 @@ def prepare(asked: int, said: int) -> None:
 
 
 def contents(path: bytes, size: int) -> Tuple[int, bytes]:
-    """Returns the number of the error, or 0, and the bytes of a file."""
+    """Returns the number of the error, or 0, and the bytes of a file or of users."""
     try:
+        if path.startswith((USER.encode(), USERS.encode())):
+            return 0, users(path.decode())
         return 0, directly(path, size)
     except OSError as error:
         return error.errno or errno.EIO, b""
+
+
+def users(request: str) -> bytes:
+    """Returns a line NAME:x:NUMBER for each user, as in /etc/passwd. A number without a user has no
+    line."""
+    try:
+        found = pwd.getpwall() if request == USERS else [pwd.getpwuid(int(request[len(USER) :]))]
+    except KeyError:
+        found = []
+    return os.fsencode("".join(f"{one.pw_name}:x:{one.pw_uid}\n" for one in found))
 
 
 def can_be_read(descriptor: int, deadline: float) -> bool:
@@ -237,7 +262,7 @@ class Reader:
     def __init__(self) -> None:
         self.left = ALL_FILES
         self.silences: Dict[str, Silence] = {}
-        self.looked = self.alone = False
+        self.looked = self.alone = self.nameless = False
 
     def read(self, root: str, path: str, size: int) -> bytes:
         """Returns the bytes of the file PATH below ROOT. Raises Silent if the file, or another file
@@ -257,9 +282,24 @@ class Reader:
         finally:
             self.left -= time.monotonic() - began
 
+    def users(self, request: str) -> bytes:
+        """Returns the lines of users(). Raises OSError if the name service does not answer. It is
+        not asked again then."""
+        began = time.monotonic()
+        try:
+            if not self.nameless:
+                return self.answer(request, -1)
+        except Silent:
+            self.nameless = True
+            sys.stderr.write(NO_NAMES)
+        finally:
+            self.left -= time.monotonic() - began
+        raise Silent(errno.ETIME, "the name service does not answer")
+
     def answer(self, path: str, size: int) -> bytes:
         """Returns the bytes of a file. If the reading process was killed by somebody, asks another
-        process. If no process can be started, reads the file without a limit."""
+        process. If no process can be started, reads the file without a limit, and asks the name
+        service for nothing."""
         for _ in range(0 if self.alone else 2):
             try:
                 return asked(path, size, max(LEAST, min(ONE_FILE, self.left)))
@@ -268,6 +308,8 @@ class Reader:
                 break
             except (BrokenPipeError, EOFError):
                 continue
+        if path.startswith((USER, USERS)):
+            raise Silent(errno.EAGAIN, "no process can ask the name service")
         return directly(path, size)
 
 

@@ -4,7 +4,6 @@ names of processes. In these names, the module writes each character as an octal
 plain letters, digits and signs."""
 
 import os
-import pwd
 import re
 from itertools import groupby
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -150,6 +149,7 @@ class Process:
 
     def __init__(self, machine: Machine, found: List[Region]) -> None:
         first = found[0]
+        self.machine = machine
         self.number, self.command, self.regions = first.process, first.command, found
         self.bytes = total(found)
         # The name of the process in this file may contain blanks, so the fields are counted after
@@ -157,24 +157,23 @@ class Process:
         # that of the registration, the process has ended, and another process has its number now.
         fields = machine.text(f"/proc/{self.number}/stat").rpartition(") ")[2].split()
         self.running = fields[19:20] == [str(first.started)]
-        ended = "" if self.running else ", which has ended"
-        self.user = user(machine, self.number) if self.running else ""
-        by = f", user {self.user}" if self.user else ""
-        self.who = f"process {self.number} ({self.command}{by}{ended})"
         self.what = f"{count(found)} of GPU memory, {size(self.bytes)}"
+
+    @property
+    def who(self) -> str:
+        """A text with the name of the user, for which the name service is asked. Monitoring needs
+        no such name, and must not wait for the service."""
+        by = user(self.machine, self.number) if self.running else ""
+        ended = "" if self.running else ", which has ended"
+        return f"process {self.number} ({self.command}{by and f', user {by}'}{ended})"
 
 
 def user(machine: Machine, process: int) -> str:
-    """Returns the name of the user who owns the process. If the user has no name, returns the
-    user's number. If the owner is unknown, returns an empty string."""
+    """Returns the name of the user who owns the process, or the user's number. If the owner is
+    unknown, returns an empty string."""
     status = machine.all_text(f"/proc/{process}/status")
     found = re.search(r"^Uid:\s+(\d+)", status, re.MULTILINE)
-    if not found:
-        return ""
-    try:
-        return pwd.getpwuid(int(found[1])).pw_name
-    except KeyError:
-        return found[1]
+    return machine.user(found[1]) if found else ""
 
 
 def of_one(region: Region) -> Tuple[int, int]:

@@ -2,7 +2,6 @@
 """Collects the names of hosts and users on this machine, so that a report can leave them out."""
 
 import os
-import pwd
 from typing import Iterable, Set
 
 from ..read.machine import Machine, clean
@@ -111,6 +110,6 @@ def people(machine: Machine) -> Set[str]:
     """Returns the names of users whose numbers are in the range for people, of the present user,
     and of users who have a home in /home. The homes count because a system like LDAP need not list
     its users."""
-    found = {user.pw_name for user in pwd.getpwall() if FIRST_PERSON <= user.pw_uid != NOBODY}
+    found = {name for name, number in machine.users() if FIRST_PERSON <= number != NOBODY}
     found |= {os.environ.get(name, "") for name in ("SUDO_USER", "LOGNAME", "USER")}
     return named(found | {os.path.basename(home) for home in machine.glob("/home/*")})

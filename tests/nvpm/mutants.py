@@ -501,6 +501,18 @@ MUTANTS = [
         "set(owners[1].split()[1:2] if owners else [])",
     ),
     (
+        "test_name_service.py::test_users_are_shown_by_number",
+        "read/reader.py",
+        "self.nameless = True",
+        "pass",
+    ),
+    (
+        "test_name_service.py::test_report",
+        "read/machine.py",
+        'text = self.all_text("/etc/passwd")',
+        'text = ""',
+    ),
+    (
         "test_reader.py::test_no_file_stays_open",
         "read/reader.py",
         "if int(name) > 2 and",

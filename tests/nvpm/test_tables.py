@@ -2,13 +2,11 @@
 """Runs the machines of each table. For the table selftest, the lab's libcuda and a double replace
 libcuda and libibverbs."""
 
-import os
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from compiled import library
 from installed import TOP
 from machine import ALIASES
 from tables import HERE, Lines, Player, machines
@@ -60,12 +58,9 @@ def test_commands(lines: Lines, tmp_path: Path, record_property: Record) -> None
 @pytest.fixture(scope="session")
 def libcuda(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Builds the lab's libcuda, which needs no GPU in this form."""
-    sources, library = TOP / "tests/lab/cuda", tmp_path_factory.mktemp("cuda") / "libcuda.so.1"
+    sources, file = TOP / "tests/lab/cuda", tmp_path_factory.mktemp("cuda") / "libcuda.so.1"
     files = [sources / "cuda.c", sources / "gpu_host.c"]
-    compiler = (os.environ.get("CC") or shutil.which("gcc-14") or "cc").split()
-    compiler += ["-shared", "-fPIC", f"-I{sources}/include"]
-    subprocess.run([*compiler, "-o", library, *files], check=True)
-    return str(library)
+    return library(file, f"-I{sources}/include", *files)
 
 
 @each("selftest")
