@@ -10,7 +10,7 @@ from .groups import MISSING, Group, groups_of, modes_of, nearest, norm_of
 from .inputs import Node
 from .kinds import kinds_of
 from .measured import Pairs, Rates, compared, pairs, rates, results
-from .names import without_domain
+from .names import MOST, without_domain
 from .wording import is_real
 
 # The versions of the JSON objects that are read: of nvpm status, and of nvpm selftest.
@@ -53,6 +53,7 @@ class Fleet:
         self.measured: Dict[str, Pairs] = {}
         self.tested: Dict[str, Features] = {}
         self.rates: Dict[str, Rates] = {}
+        self.cut = False
         self.read(nodes)
         for name in self.tested:
             self.seen.setdefault(name, Seen({}))
@@ -84,6 +85,9 @@ class Fleet:
         used: Dict[str, int] = {}
         used_by_tests: Dict[str, int] = {}
         for node in nodes:
+            if len(self.seen) + len(self.tested) + len(self.silent) >= MOST:
+                self.cut = True
+                break
             name = clean(node.name)
             if node.status is None:
                 self.silent.append(node._replace(name=name, words=clean(node.words)))

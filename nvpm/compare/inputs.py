@@ -51,6 +51,9 @@ class Node(NamedTuple):
 class Collected:
     """Collects the lines with one label until they are a complete status."""
 
+    # An input may have many labels.
+    __slots__ = ("found", "label", "lines", "names", "size", "words")
+
     def __init__(self, label: str, names: List[str]) -> None:
         self.label, self.names = label, names
         self.lines, self.words = [], []  # type: List[str], List[str]
@@ -189,8 +192,13 @@ class Sorter:
         self.prefix, self.collected = "", Collected("", [""])
 
     def of(self, key: str) -> Collected:
+        """Returns the lines of a label or a heading. An input has at most MOST of them, and the
+        lines of any other are passed over."""
         if key not in self.by_label:
-            self.by_label[key] = Collected(key, self.unfolded(key) or [key])
+            names = self.unfolded(key) or [key]
+            if len(self.by_label) >= MOST:
+                return Collected(key, [])
+            self.by_label[key] = Collected(key, names)
         return self.by_label[key]
 
     def unfolded(self, key: str) -> List[str]:

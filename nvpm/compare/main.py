@@ -87,6 +87,8 @@ def compare(options: Namespace, file: Optional[NewFile]) -> int:
     except OSError as error:
         sys.stderr.write(f"nvpm compare: {error.filename}: {error.strerror}\n")
         return 2
+    if fleet.cut:
+        sys.stderr.write(f"nvpm compare: only the first {MOST} nodes are compared\n")
     if not fleet.nodes:
         sys.stderr.write(nothing(fleet))
         return 2

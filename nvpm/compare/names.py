@@ -9,8 +9,8 @@ from typing import Dict, List, Tuple
 # No fleet has more nodes. A hostile node may print a heading such as n[0-999999999].
 MOST = 100000
 
-# Matches the comma between two names, and not a comma within brackets.
-BETWEEN = re.compile(r",(?![^\[\]]*\])")
+# Commas within such brackets do not end a name.
+BRACKETS = re.compile(r"(\[[^\[\]]*\])")
 RANGES = re.compile(r"\[([0-9,-]+)\]")
 # The first and the last number of a range, with at most 18 digits.
 RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?$")
@@ -24,17 +24,23 @@ def unfolded(text: str) -> List[str]:
     """Returns the names in a text such as node[1-3,7],gpu4. Raises NotNames for a text with other
     brackets, and for more than MOST names."""
     names: List[str] = []
-    for word in filter(None, (word.strip() for word in BETWEEN.split(text))):
+    # The parts with an odd place are the brackets.
+    parts = [
+        part if at % 2 else part.replace(",", "\n") for at, part in enumerate(BRACKETS.split(text))
+    ]
+    for word in filter(None, (word.strip() for word in "".join(parts).split("\n"))):
         # The parts with an odd place are the texts between brackets.
         parts = RANGES.split(word)
         if any(sign in part for part in parts[::2] for sign in "[]"):
             raise NotNames(f"{word} is not a list of nodes such as node[1-5,7]")
-        choices = [numbers(part) if at % 2 else [part] for at, part in enumerate(parts)]
+        choices: List[List[str]] = []
         count = 1
-        for choice in choices:
-            count *= len(choice)
-        if len(names) + count > MOST:
-            raise NotNames(f"{word} has more than {MOST} nodes")
+        # No further numbers are made after too many, because a word may have many brackets.
+        for at, part in enumerate(parts):
+            choices.append(numbers(part) if at % 2 else [part])
+            count *= len(choices[-1])
+            if len(names) + count > MOST:
+                raise NotNames(f"{word} has more than {MOST} nodes")
         names += map("".join, product(*choices))
     return names
 

@@ -14,6 +14,9 @@ from .text import headline, plural, silent_by_words
 
 # The groups and the differences of a group that the page shows.
 MOST_GROUPS, MOST_DIFFERENCES = 200, 3
+# The cells of all matrices. A matrix has a cell for each device and each GPU, also if few of these
+# pairs were measured. A node has some hundred pairs.
+MOST_CELLS = 20000
 GB = 1e9
 
 
@@ -195,16 +198,24 @@ def rates(fleet: Fleet) -> Iterator[Markup]:
         return
     yield element("h2", "Measured rates")
     yield legend("the usual rate, on the slowest node")
+    left = MOST_CELLS
     for at, matrix in matrices:
         of = f"kind {at}, " if len(fleet.kinds) > 1 else ""
         for way, cells in matrix.items():
-            yield one_matrix(f"{of}by {way}", cells)
+            devices = sorted({device for device, _ in cells}, key=in_order)
+            gpus = sorted({gpu for _, gpu in cells}, key=in_order)
+            left -= len(devices) * len(gpus)
+            if left < 0:
+                said = f"{of}by {way}: {len(devices)} RDMA devices and {len(gpus)} GPUs"
+                yield element("p", f"{said} are too many for this page: nvpm compare --json")
+                return
+            yield one_matrix(f"{of}by {way}", cells, devices, gpus)
 
 
-def one_matrix(what: str, cells: Dict[Tuple[str, str], Cell]) -> Markup:
+def one_matrix(
+    what: str, cells: Dict[Tuple[str, str], Cell], devices: List[str], gpus: List[str]
+) -> Markup:
     """Returns a table with a row for each RDMA device and a column for each GPU."""
-    devices = sorted({device for device, _ in cells}, key=in_order)
-    gpus = sorted({gpu for _, gpu in cells}, key=in_order)
     rows = []
     for device in devices:
         found = [cells.get((device, gpu)) for gpu in gpus]

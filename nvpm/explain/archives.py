@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Reads the members of archives (tar and zip), with bounded memory."""
 
-import struct
 import tarfile
 import zipfile
-from typing import BinaryIO, Iterator, Tuple
+from typing import BinaryIO, Iterator, Tuple, cast
 
 # A member of an archive: its name and its contents.
 Inner = Tuple[str, BinaryIO]
 TAR = (257, b"ustar")
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-# The record at the end of a zip file: its first bytes, its size, and the places of the number of
-# members and of the size of their list. A comment of 64 KiB at most stands behind the record.
-ZIP_END, ZIP_END_SIZE, ZIP_NUMBER, ZIP_SIZE = b"PK\x05\x06", 22, 10, 12
-LONGEST_COMMENT = 1 << 16
-# zipfile reads the whole list of members.
-MOST_MEMBERS, LONGEST_LIST = 20000, 4 << 20
+# zipfile reads the list of a zip file's members at once. An entry has at least 46 bytes.
+LONGEST_LIST = 1 << 20
 # The greatest size of a header in a tar archive. tarfile reads the long name and the other fields
 # of a file as a whole, and a few hundred compressed bytes can become a gigabyte.
 LONGEST_HEADER = 1 << 20
@@ -68,21 +63,27 @@ def of_tar(file: BinaryIO) -> Iterator[Inner]:
                 yield member.name, inner  # type: ignore[misc]
 
 
+class ReadInParts:
+    """A zip file for zipfile. Raises OSError if zipfile reads much at once, which it does for the
+    list of members. A zip file has several records with the size of the list, which may differ."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        data = self.file.read(LONGEST_LIST + 1 if size < 0 else min(size, LONGEST_LIST + 1))
+        if len(data) > LONGEST_LIST:
+            raise OSError("the archive has too many members: unpack it first")
+        return data
+
+
 def of_zip(file: BinaryIO) -> Iterator[Inner]:
     """Yields the files in a zip archive. Raises OSError if the file is a pipe, or if the list of
     members is too large."""
     if not file.seekable():
         raise OSError("a zip archive cannot be read from a pipe: name the file, or unpack it first")
-    end = file.seek(0, 2)
-    file.seek(max(0, end - ZIP_END_SIZE - LONGEST_COMMENT))
-    last = file.read()
-    place = last.rfind(ZIP_END)
-    if place >= 0 and len(last) >= place + ZIP_END_SIZE:
-        (number,) = struct.unpack_from("<H", last, place + ZIP_NUMBER)
-        (size,) = struct.unpack_from("<I", last, place + ZIP_SIZE)
-        if number > MOST_MEMBERS or size > LONGEST_LIST:
-            raise OSError("the archive has too many members: unpack it first")
-    with zipfile.ZipFile(file) as archive:
+    with zipfile.ZipFile(cast(BinaryIO, ReadInParts(file))) as archive:
         for member in archive.infolist():
             if not member.filename.endswith("/"):
                 with archive.open(member) as inner:

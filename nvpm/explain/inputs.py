@@ -9,14 +9,14 @@ import sys
 from typing import Iterable, Iterator, List, Tuple
 
 from ..read import programs
-from .texts_of import READING, Stream, Tell, Unreadable, texts_of
+from .texts_of import READING, Budget, Stream, Tell, Unreadable, texts_of
 
 STANDARD_INPUT = "standard input"
 # Seconds within which journalctl and dmesg have to end.
 PROGRAM_LIMIT = 60.0
 
 
-def from_file(path: str, tell: Tell) -> Iterator[Tuple[str, Stream]]:
+def from_file(path: str, tell: Tell, budget: Budget) -> Iterator[Tuple[str, Stream]]:
     """Yields the texts in a file, or in standard input. Raises Unreadable if the file cannot be
     read, and tells which members of an archive are no texts."""
     name = STANDARD_INPUT if path == "-" else path
@@ -24,16 +24,19 @@ def from_file(path: str, tell: Tell) -> Iterator[Tuple[str, Stream]]:
         with contextlib.ExitStack() as stack:
             own = path != "-"
             file = stack.enter_context(open(path, "rb")) if own else sys.stdin.buffer
-            for inner, stream in texts_of(os.path.basename(name) or name, file, tell):
-                yield inner, guarded(name, stream)
+            budget.open(file)
+            for inner, stream in texts_of(os.path.basename(name) or name, file, tell, budget):
+                yield inner, guarded(name, stream, budget)
     except READING as error:
         raise unreadable(name, error) from None
 
 
-def guarded(path: str, stream: Stream) -> Iterator[bytes]:
+def guarded(path: str, stream: Stream, budget: Budget) -> Iterator[bytes]:
     """Yields the lines of a stream. Raises Unreadable if the rest of the stream cannot be read."""
     try:
-        yield from stream
+        for line in stream:
+            budget.take(budget.LINE)
+            yield line
     except READING as error:
         raise unreadable(path, error) from None
 
@@ -65,11 +68,11 @@ def files_of(path: str, tell: Tell) -> List[str]:
     return sorted(filter(os.path.isfile, names), key=lambda name: (written(name), name))
 
 
-def from_directory(path: str, tell: Tell) -> Iterator[Tuple[str, Stream]]:
+def from_directory(path: str, tell: Tell, budget: Budget) -> Iterator[Tuple[str, Stream]]:
     """Yields the texts of the files in a directory. Tells which files are no texts."""
     for name in files_of(path, tell):
         try:
-            for inner, stream in from_file(name, tell):
+            for inner, stream in from_file(name, tell, budget):
                 whole = inner == os.path.basename(name)
                 yield os.path.relpath(name, path) if whole else inner, stream
         except Unreadable as reason:
@@ -90,8 +93,10 @@ def from_program(command: List[str]) -> Iterator[Tuple[str, Stream]]:
 def from_paths(paths: Iterable[str], tell: Tell) -> Iterator[Tuple[str, Stream]]:
     """Yields the texts of files and directories. Tells what cannot be read, and goes on. A path
     that is named twice is read once."""
+    budget = Budget()
     for path in dict.fromkeys(paths):
+        source = from_directory if os.path.isdir(path) else from_file
         try:
-            yield from from_directory(path, tell) if os.path.isdir(path) else from_file(path, tell)
+            yield from source(path, tell, budget)
         except Unreadable as reason:
             tell(reason)

@@ -22,7 +22,7 @@ def lines(readline: Callable[[int], bytes]) -> Iterator[bytes]:
     part = readline(LONGEST)
     while part:
         if b"\0" in part:
-            part = part.replace(b"\0", b"")
+            part = part.translate(None, b"\0")
         if not rest and (len(part) < LONGEST or part.endswith(b"\n")):
             yield part
         else:

@@ -5,6 +5,8 @@ compressed or an archive."""
 import codecs
 import io
 import lzma
+import os
+import stat
 import tarfile
 import zipfile
 import zlib
@@ -54,6 +56,39 @@ class NoText(Unreadable):
     """A file is no log, so nothing is lost if the file is left out."""
 
 
+class Budget:
+    """The bytes that may be read out of all logs of a command. A sparse file, or an archive within
+    an archive, has a million times as many bytes as it takes on the disk. So each byte on the disk,
+    and each byte of a pipe, allows TIMES bytes, and FREE bytes are allowed in any case. Each line
+    costs as much time as LINE bytes."""
+
+    FREE, TIMES, LINE = 64 << 20, 200, 64
+
+    def __init__(self) -> None:
+        self.left, self.pipe = self.FREE, False
+
+    def open(self, file: BinaryIO) -> None:
+        """Allows the bytes of another file. Some file systems do not say how many a file takes."""
+        try:
+            about = os.fstat(file.fileno())
+            blocks = about.st_blocks if stat.S_ISREG(about.st_mode) else 0
+        except OSError:
+            blocks = 0
+        self.pipe = not blocks
+        self.left += self.TIMES * 512 * blocks
+
+    def take(self, count: int) -> None:
+        self.left -= count
+        if self.left < 0:
+            raise OSError("it has far more bytes than it takes on the disk")
+
+    def take_outer(self, count: int) -> None:
+        """Takes bytes of the file itself, and not of its contents."""
+        self.take(count * (1 - self.TIMES) if self.pipe else count)
+
+
+# A function that is told that bytes were read.
+Count = Callable[[int], None]
 # A function that is told why a part of the logs cannot be read.
 Tell = Callable[[Unreadable], None]
 
@@ -61,8 +96,8 @@ Tell = Callable[[Unreadable], None]
 class Joined(io.RawIOBase):
     """The beginning of a file that was read already, and then its rest."""
 
-    def __init__(self, start: bytes, file: BinaryIO, ended: bool) -> None:
-        self.start, self.file, self.ended = start, file, ended
+    def __init__(self, start: bytes, file: BinaryIO, ended: bool, count: Count) -> None:
+        self.start, self.file, self.ended, self.count = start, file, ended, count
 
     def readable(self) -> bool:
         return True
@@ -72,36 +107,42 @@ class Joined(io.RawIOBase):
         self.start = self.start[len(part) :]
         if not part and not self.ended:
             part = self.file.read(len(buffer))
+            self.count(len(part))
         buffer[: len(part)] = part
         return len(part)
 
 
-def texts_of(name: str, raw: BinaryIO, tell: Tell, depth: int = 0) -> Iterator[Tuple[str, Stream]]:
+def texts_of(
+    name: str, raw: BinaryIO, tell: Tell, budget: Budget, depth: int = 0
+) -> Iterator[Tuple[str, Stream]]:
     """Yields the texts in a file. The file may be compressed, and may be a pipe, whose first bytes
     can come one by one. Raises Unreadable if the file is no text, and tells which members of an
     archive are no text. DEPTH is the number of archives around the file."""
-    start, ended = beginning(raw)
+    count = budget.take if depth else budget.take_outer
+    start, ended = beginning(raw, count)
     if archives.is_zip(start):
-        yield from inner_texts(name, archives.of_zip(raw), tell, depth)
+        yield from inner_texts(name, archives.of_zip(raw), tell, budget, depth)
         return
-    file = io.BufferedReader(Joined(start, raw, ended))
+    file = io.BufferedReader(Joined(start, raw, ended, count))
     opener = compressed.opener(start, depth)
     if opener:
-        file = io.BufferedReader(cast(Joined, opener(cast(BinaryIO, file))))
+        unpacked = opener(cast(BinaryIO, file))
+        file = io.BufferedReader(Joined(b"", unpacked, False, budget.take))
         start = file.peek(BEGINNING)
     if archives.is_tar(start):
-        yield from inner_texts(name, archives.of_tar(cast(BinaryIO, file)), tell, depth)
+        yield from inner_texts(name, archives.of_tar(cast(BinaryIO, file)), tell, budget, depth)
     else:
         yield name, text_of(name, start, cast(BinaryIO, file))
 
 
-def beginning(raw: BinaryIO) -> Tuple[bytes, bool]:
+def beginning(raw: BinaryIO, count: Count) -> Tuple[bytes, bool]:
     """Returns the first bytes of a file behind its NUL bytes and its mark of UTF-8, and whether the
     file has no further bytes."""
     start, read = raw.read(BEGINNING), BEGINNING
     while start and not start.strip(b"\0") and read < MOST_NULS:
         start = raw.read(BEGINNING)
         read += BEGINNING
+        count(BEGINNING)
     ended = len(start) < BEGINNING
     if start.startswith(codecs.BOM_UTF8):
         start = start[len(codecs.BOM_UTF8) :]
@@ -109,14 +150,14 @@ def beginning(raw: BinaryIO) -> Tuple[bytes, bool]:
 
 
 def inner_texts(
-    name: str, members: Iterator[archives.Inner], tell: Tell, depth: int
+    name: str, members: Iterator[archives.Inner], tell: Tell, budget: Budget, depth: int
 ) -> Iterator[Tuple[str, Stream]]:
     """Yields the texts in the members of an archive."""
     if depth >= DEEPEST:
         raise Unreadable(f"{name} is an archive within {depth} others: unpack it first")
     for inner, file in members:
         try:
-            yield from texts_of(f"{name}:{inner}", file, tell, depth + 1)
+            yield from texts_of(f"{name}:{inner}", file, tell, budget, depth + 1)
         except Unreadable as reason:
             tell(reason)
 

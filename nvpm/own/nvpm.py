@@ -59,6 +59,13 @@ NVPM = Group(
             kind=FOLLOWS,
         ),
         Own(
+            "nvpm-compare-first",
+            "nvpm compare: only the first <*> nodes are compared",
+            "the inputs have more nodes than any fleet, so one of them may be no output of nvpm",
+            "Look which file has so many names, and leave it out",
+            kind=FOLLOWS,
+        ),
+        Own(
             "nvpm-process-left",
             "does not end, though it was killed, and is left",
             "the kernel, or a driver in it, holds a program that nvpm has started: in most cases "

@@ -549,6 +549,24 @@ MUTANTS = [
         "memlimit=1 << 40",
     ),
     (
+        "test_limits.py::test_small_file_with_much_in_it",
+        "explain/texts_of.py",
+        "self.left += self.TIMES * 512 * blocks",
+        "self.left += self.TIMES * about.st_size",
+    ),
+    (
+        "test_limits.py::test_list_of_a_zip_file",
+        "explain/archives.py",
+        "min(size, LONGEST_LIST + 1)",
+        "size",
+    ),
+    (
+        "test_limits.py::test_page_of_many_pairs",
+        "compare/page.py",
+        "left -= len(devices) * len(gpus)",
+        "left -= len(cells)",
+    ),
+    (
         "test_limits.py::test_many_members",
         "explain/archives.py",
         "archive.members = []",

@@ -9,11 +9,13 @@ import json
 import lzma
 import os
 import random
+import struct
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import pytest
 from installed import SERVICE
@@ -42,12 +44,19 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10, ended.return
 """
 
 
-def limited(tmp_path: Path, *words: str, most: int = MEMORY, **environment: str) -> Ended:
+def limited(
+    tmp_path: Path,
+    *words: str,
+    most: int = MEMORY,
+    input: IO[bytes] | None = None,
+    **environment: str,
+) -> Ended:
     """Runs nvpm within the limits. It may take MOST bytes of memory."""
     out, err = tmp_path / "out", tmp_path / "err"
     nvpm = [sys.executable, "-B", str(SERVICE / "nvpm"), *words]
     said = subprocess.run(
         [sys.executable, "-c", STARTER, str(out), str(err), *nvpm],
+        stdin=input,
         stdout=subprocess.PIPE,
         check=True,
         env={"PATH": os.environ["PATH"], "HOME": "/", **environment},
@@ -160,6 +169,103 @@ def test_sparse_files(tmp_path: Path, form: str) -> None:
     assert "cannot be read: a sparse file" in ended.err
 
 
+FEW = "it has far more bytes than it takes on the disk"
+
+
+def put_sparse_log(path: Path) -> None:
+    """Makes a log of 15 TB that takes 4 KiB on the disk."""
+    path.write_bytes(LOG)
+    os.truncate(path, 15 << 40)
+
+
+def put_sparse_member(path: Path, version: str) -> None:
+    """Makes a sparse file of 10^15 bytes in an archive, in GNU's format 0.0 or 0.1."""
+    size, member = str(10**15), tarfile.TarInfo("a.log")
+    member.size = len(LOG)
+    if version == "0.1":
+        fields = {"GNU.sparse.map": f"0,{len(LOG)}", "GNU.sparse.size": size}
+    else:
+        fields = {
+            "GNU.sparse.size": size,
+            "GNU.sparse.numblocks": "1",
+            "GNU.sparse.offset": "0",
+            "GNU.sparse.numbytes": str(len(LOG)),
+        }
+    member.pax_headers = fields
+    path.write_bytes(member.tobuf(tarfile.PAX_FORMAT) + LOG.ljust(512, b"\0") + bytes(1024))
+
+
+def put_packed_lines(path: Path) -> None:
+    """Makes a file of 70 KiB with 28 million lines."""
+    path.write_bytes(bz2.compress(b"ibv_reg_mr x\n" * 70_000) * 400)
+
+
+def put_packed_zeros(path: Path) -> None:
+    """Makes an archive of 45 KB with a file of 8 GiB that is no log, so that it is only passed
+    over."""
+    end = header("b.log", tarfile.REGTYPE, len(LOG)) + LOG.ljust(512, b"\0") + bytes(1024)
+    first = header("a.bin", tarfile.REGTYPE, 1 << 30) + b"\x7fELF\1\2\3".ljust(512, b"\1")
+    rest = bz2.compress(bytes(1 << 20)) * 1023 + bz2.compress(bytes((1 << 20) - 512))
+    path.write_bytes(bz2.compress(first) + rest + bz2.compress(end))
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        put_sparse_log,
+        lambda path: put_sparse_member(path, "0.0"),
+        lambda path: put_sparse_member(path, "0.1"),
+        put_packed_lines,
+        put_packed_zeros,
+    ],
+    ids=["sparse log", "sparse 0.0", "sparse 0.1", "packed lines", "packed zeros"],
+)
+@pytest.mark.parametrize("way", ["file", "directory", "input"])
+def test_small_file_with_much_in_it(tmp_path: Path, put: Callable[[Path], None], way: str) -> None:
+    """A file that takes little room is not read without end, and other logs are explained."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    put(logs / "bad.log")
+    (tmp_path / "job.log").write_bytes(LOG)
+    if way == "input":
+        with (logs / "bad.log").open("rb") as file:
+            ended = limited(tmp_path, "explain", "-", input=file)
+        assert FEW in ended.err
+        return
+    bad = logs if way == "directory" else logs / "bad.log"
+    ended = limited(tmp_path, "explain", str(bad), str(tmp_path / "job.log"))
+    assert "bad.log cannot be read: " + FEW in ended.err
+    assert "ibv_reg_mr" in ended.out
+
+
+def test_large_log_is_read_whole(tmp_path: Path) -> None:
+    """A log with many lines is no such file, and neither is the same log in a pipe, or packed."""
+    text = b"".join(b"%d: %s\n" % (number, b"nothing happens " * 60) for number in range(80_000))
+    path = tmp_path / "job.log"
+    path.write_bytes(text + LOG)
+    assert limited(tmp_path, "explain", str(path)).code == 3
+    packed = tmp_path / "job.log.gz"
+    packed.write_bytes(gzip.compress(text + LOG, 1))
+    assert limited(tmp_path, "explain", str(packed)).code == 3
+    with subprocess.Popen(["cat", path], stdout=subprocess.PIPE) as cat:
+        assert cat.stdout
+        assert limited(tmp_path, "explain", "-", input=cat.stdout).code == 3
+
+
+def test_list_of_a_zip_file(tmp_path: Path) -> None:
+    """Two records have the size of the list of members: the old one says 100 bytes, and the one for
+    large archives, which Python prefers, says 700 MiB."""
+    path, size = tmp_path / "a.zip", 700 << 20
+    with path.open("wb") as file:
+        file.write(b"PK\3\4")
+        file.seek(4 + size)
+        file.write(struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, 1, 1, size, 4))
+        file.write(struct.pack("<4sLQL", b"PK\6\7", 0, 4 + size, 1))
+        file.write(struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, 100, 4, 0))
+    ended = limited(tmp_path, "explain", str(path), most=60 << 20)
+    assert "a.zip cannot be read: the archive has too many members" in ended.err
+
+
 def test_xz(tmp_path: Path) -> None:
     """Files of xz are read, also several streams, unless reading them would take much memory."""
     path = tmp_path / "job.log.xz"
@@ -234,6 +340,50 @@ def test_one_bad_node(tmp_path: Path, kind: str) -> None:
     odd = [group for group in found["groups"] if "good3" in group["nodes"]]
     assert [one["value"] for one in odd[0]["differences"] if one["feature"] == "a, b"] == ["odd"]
     assert max(map(len, (name for group in found["groups"] for name in group["nodes"]))) <= 260
+
+
+LABELS = 500_000
+NODES = {
+    "names of a heading": f"-----\nn{'[0-99998]' * 200}\n-----\nx\n",
+    "words of a heading": f"-----\n{'n,' * 500_000}\n-----\nx\n",
+    "labels": "".join(f"a{number}: x\n" for number in range(LABELS)),
+    "statuses": "".join(f'a{number}: {{"facts": []}}\n' for number in range(LABELS // 4)),
+}
+
+
+@pytest.mark.parametrize("kind", NODES)
+def test_many_nodes_in_one_file(tmp_path: Path, kind: str) -> None:
+    """A node prints the names of many nodes, in its own file. The other nodes are compared."""
+    for name, value in ("good1", "y"), ("good2", "y"), ("good3", "odd"):
+        (tmp_path / f"{name}.json").write_text(STATUS % (name, "", value))
+    (tmp_path / "later.txt").write_text(NODES[kind])
+    names = [str(tmp_path / f"{name}.json") for name in ("good1", "good2", "good3")]
+    command = ("compare", "--json", *names, str(tmp_path / "later.txt"))
+    ended = limited(tmp_path, *command)
+    found = json.loads(ended.out)
+    assert "good3" in [node for group in found["groups"] for node in group["nodes"]]
+    assert ("only the first 100000 nodes are compared" in ended.err) == (kind == "statuses")
+
+
+@pytest.mark.parametrize("pairs", [100, 3000])
+def test_page_of_many_pairs(tmp_path: Path, pairs: int) -> None:
+    """A table has a cell for each GPU and each RDMA device, also if few of the pairs were measured.
+    A table of the 100 largest nodes' size is shown."""
+    found = [
+        {"gpu": number, "device": f"mlx5_{number}", "way": "dma-buf", "passed": True, "to_gpu": 1e9}
+        for number in range(pairs)
+    ]
+    for name in "n1", "n2":
+        said = {"schema": 1, "host": name, "bandwidth": True, "pairs": found}
+        (tmp_path / f"{name}.json").write_text(json.dumps(said))
+    page = tmp_path / "page.html"
+    files = [str(tmp_path / f"{name}.json") for name in ("n1", "n2")]
+    ended = limited(tmp_path, "compare", "--html", str(page), *files)
+    assert ended.code == 0, ended.err
+    text = page.read_text()
+    assert len(text) < 1 << 20
+    assert text.count('<td class="h') >= 100 or pairs > 100
+    assert ("3000 RDMA devices and 3000 GPUs are too many" in text) == (pairs == 3000)
 
 
 RATES = ("-1", "-0.0", "1e400", "1" + "0" * 400, "-" + "9" * 5000, "NaN", "Infinity", '"x"', "null")
