@@ -62,6 +62,11 @@ SERIAL = (
     rf"(?:\"?\s{{0,24}}[:=#]\s{{0,8}}\"?|\s{{1,8}}is\s{{1,8}})|\bs/n )"
     rf"(?P<{WHAT}>(?=[\w./-]*\d)[\w./-]+)"
 )
+# A serial number without a sign before it. Such a number has seven characters or more.
+SERIAL_WORD = (
+    rf"(?P<{BEFORE}>\b(?:serial|Serial|SN|sn) )"
+    rf"(?P<{WHAT}>(?=[A-Z]*\d)[A-Z\d]{{7,}}\b(?!:|\.\d))"
+)
 # The value may stand in quotation marks, with blanks.
 VALUE = rf"(?P<{WHAT}>\"[^\"\n]*\"?|'[^'\n]*'?|[^\s\"']+)"
 SECRET = (
@@ -73,6 +78,17 @@ SECRET = (
 SECRET_OPTION = (
     rf"(?P<{BEFORE}>(?<![\w-])--?(?:password|passwd|passphrase|secret|token|api-?key|auth) {{1,4}}"
     rf"|\bbearer )" + VALUE
+)
+# Secrets that are known by their own form: keys of clouds and of code hosts, tokens of the web, and
+# private keys. A cookie, and a name such as LicKey or accessToken, also stands before a secret.
+SECRET_FORM = (
+    r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\b(?:gh[a-z]_|github_pat_|glpat-|xox[a-z]-|sk-|hf_)[\w-]{16,}"
+    r"|\beyJ[\w-]{4,}\.[\w-]{4,}(?:\.[\w-]*)?"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?"
+)
+SECRET_NAMED = (
+    rf"(?P<{BEFORE}>[a-z](?:Key|Token|Secret|Password)\"? ?[:=] ?){VALUE}",
+    rf"(?P<{BEFORE}>\b(?:[Ss]et-)?[Cc]ookie: )(?P<{WHAT}>[^\n]+)",
 )
 USER_OPTION = rf"(?P<{BEFORE}>(?<![\w-])(?:-u|--user) {{1,4}})(?P<{WHAT}>[^\s:]+:\S+)"
 CREDENTIALS = rf"(?P<{BEFORE}>://)(?P<{WHAT}>[^\s/@]+)(?=@)"
@@ -105,6 +121,18 @@ PATH = (
     rf"|(?<=/)(?<!\s/)(?<!^/)[\w.,+%~-]+)"
 )
 # Names of storage targets are replaced, because they may contain names of hosts.
+# The subsystems of NVMe over fabrics and the sessions of RTRS have any names.
+NVMET = rf"(?P<{BEFORE}>\b(?:subsystem|for NQN) )(?P<{WHAT}>[^\s,\"']+)(?=[ .]|$)"
+RTRS = rf"(?P<{BEFORE}>\brtrs_\w+ L\d+: <)(?P<{WHAT}>[^>\n]+)"
+# File systems that a site has named.
+FILE_SYSTEMS = (
+    rf"(?P<{BEFORE}>\bGFS2: fsid=)(?P<{WHAT}>[\w.-]+(?::[\w.-]+)?)",
+    rf"(?P<{BEFORE}>\"lock_dlm\", \")(?P<{WHAT}>[^\"\n]+)",
+    rf"(?P<{BEFORE}>\bdlm: )(?P<{WHAT}>[\w.-]+)(?=: )",
+    rf"(?P<{BEFORE}>\bdevice label )(?P<{WHAT}>\S+)(?= devid )",
+)
+# Ends of network interfaces of containers, and bridges, which people name.
+INTERFACE = r"\b(?:veth|cali|tap|br-|p\d_)(?=[\w-]*[a-z])[\w-]+"
 TARGET = r"\b(?:nqn|iqn)\.\d{4}-\d\d\.[^\s,\"']+|\b(?:eui|naa)\.[0-9a-f]{16,32}\b"
 PUBLIC = (
     r"(?<![\w.-])(?:[a-z0-9-]+\.)*(?:nvidia\.com|kernel\.org|debian\.org|redhat\.com|github\.com)\b"
@@ -130,6 +158,8 @@ SERVERS = (
     rf"\bserver ){NO_VERB}(?P<{WHAT}>[\w.-]*\w)",
     rf"(?P<{BEFORE}>\bserver ){NO_VERB}(?P<{WHAT}>[\w.-]*\w)(?= (?:has )?not )",
     rf"(?P<{BEFORE}>\bcannot (?:un)?monitor )(?P<{WHAT}>[\w.-]*\w)",
+    rf"(?P<{BEFORE}>(?<![\w:/])//)(?P<{WHAT}>\w[\w.-]*/[\w$./-]+)",
+    rf"(?P<{BEFORE}>(?:^|[ (]))(?P<{WHAT}>[A-Za-z][\w.-]*:/(?!/)[\w./-]+)(?=[\s,)]|$)",
     rf"(?P<{BEFORE}>\\\\)(?P<{WHAT}>[\w.-]+(?:\\[^\s\\]+)*)",
     rf"(?P<{BEFORE}>\bhost(?:name)?(?:=\"?|(?: set)? to <))(?P<{WHAT}>[\w.-]*\w)",
 )
@@ -151,9 +181,11 @@ DOES = (
     r"|wrote to |forgot to set "
     r"|is broken and |wants too many |tries to shift |sets custom speed )))"
 )
-NO_LIBRARY = r"(?!\S{1,255}\.so\b)"
+# An extension of Python, and no library of the system, has the version of Python in its name.
+NO_LIBRARY = r"(?!(?!\S{0,255}\.cpython-)\S{1,255}\.so\b)"
 QUOTED = rf"(?P<{WHAT}>\"[^\"\n]+\"|'[^'\n]+'|[^\s\"',]+)"
 JOBS = (
+    rf"(?P<{BEFORE}>\bpid=\d+, name=)(?P<{WHAT}>[^\n]{{1,15}}?)(?=, |$)",
     rf"(?P<{BEFORE}>\bname=(?![\"']))(?P<{WHAT}>[^,\n]{{1,15}})",
     rf"(?P<{BEFORE}>\b(?:comm|exe|proctitle|cwd|ocomm|cmd|name|profile|peer|label)=)(?=[\"'])"
     + QUOTED,
@@ -161,9 +193,10 @@ JOBS = (
     rf"(?P<{BEFORE}>\bpid: \d+, name: ){NAME}(?=$)",
     rf"(?P<{BEFORE}>\b[Cc]omm: ?){NAME}(?= Not tainted| Tainted| Kdump| Pid:|, no |$)",
     rf"(?P<{BEFORE}>\bcomm )(?=\"){QUOTED}(?=, pid)",
-    rf"(?P<{BEFORE}>\bcomm )(?!\"){NAME}(?=: )",
+    rf"(?P<{BEFORE}>\bcomm )(?!\"){NAME}(?=: |$)",
     rf"(?P<{BEFORE}>\bLockdown: |\brandom: ){NAME}(?=: )",
     rf"(?P<{BEFORE}>\bPAT: ){NAME}(?=:\d+ )",
+    rf"(?P<{BEFORE}>{START}){NAME}(?=:\d+ freeing invalid memtype)",
     rf"(?P<{BEFORE}>\bXFS(?: \([^)\n]{{1,32}}\))?: ){NAME}(?=\(\d+\) possible| should use )",
     rf"(?P<{BEFORE}>\btask=\d+:){NAME}(?= cpu=)",
     rf"(?P<{BEFORE}>, killing ){NAME}(?=!)",
@@ -177,7 +210,7 @@ JOBS = (
     rf"(?P<{BEFORE}>\bprogram ){NAME}(?= (?:is|not|has|uses) )",
     rf"(?P<{BEFORE}>(?:^|: )process )(?P<{WHAT}>[A-Za-z][\w.+-]{{0,14}})"
     r"(?= (?:did|has|is|was|uses) )",
-    rf"(?P<{BEFORE}>\")(?P<{WHAT}>[^\n\"]{{1,15}})(?=\"\[\d+\])",
+    rf"(?P<{BEFORE}>\")(?P<{WHAT}>[^\n\"]{{1,255}})(?=\"\[\d+\])",
     rf"(?P<{BEFORE}>['`])(?P<{WHAT}>[^\n'`]{{1,15}})(?=' (?:uses|used|is using|has) )",
     rf"(?P<{BEFORE}>stuck for [^\n\[]{{0,40}}\[){NAME}(?=:\d+\])",
     rf"(?P<{BEFORE}>\btask ){NAME}(?=:\d+)",
@@ -281,16 +314,23 @@ SURE = (
     *(rule("host", pattern) for pattern in SERVERS),
 )
 RULES = (
+    exact("secret", SECRET_FORM),
+    *(exact("secret", pattern) for pattern in SECRET_NAMED),
     rule("secret", CREDENTIALS),
     rule("secret", SECRET),
     rule("secret", SECRET_OPTION),
     exact("secret", USER_OPTION),
     rule("target", TARGET),
     exact("target", LUSTRE),
+    exact("target", RTRS),
+    rule("target", NVMET),
+    *(exact("target", pattern) for pattern in FILE_SYSTEMS),
     rule("user", MAIL),
     rule("uuid", UUID),
     rule("serial", SERIAL),
+    exact("serial", SERIAL_WORD),
     rule("container", CONTAINER),
+    exact("container", INTERFACE),
     rule("address", NAMED_BY_ADDRESS),
     rule("address", SHORT_GUID),
     rule("address", PACKET),
