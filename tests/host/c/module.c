@@ -46,6 +46,20 @@ TEST(parameters_that_are_no_switch)
 	TRUE(strstr(last_line, "persistent_api_support=:"));
 }
 
+/* What the module asks for: ten warnings in five seconds. The kernel's own function counts them. */
+int ___ratelimit(struct ratelimit_state *state, const char *name)
+{
+	SAME(5 * HZ, state->interval);
+	SAME(10, state->burst);
+	SAME_TEXT("nv_peer_mem", name);
+	return 1;
+}
+
+TEST(warnings_are_limited)
+{
+	TRUE(nvpm_ratelimit());
+}
+
 static struct kset modules;
 static struct kobject objects[3];
 

@@ -554,7 +554,8 @@ extern "C" fn nvpm_sg_next(entry: *mut scatterlist) -> *mut scatterlist {
 #[no_mangle]
 extern "C" fn sg_free_table(table: *mut sg_table) {
     // SAFETY: The caller's pointer is valid.
-    world().linux.lists.remove(unsafe { (*table).sgl });
+    let table = unsafe { &*table };
+    world().linux.lists.remove(table.sgl, table.orig_nents);
 }
 
 #[no_mangle]

@@ -143,12 +143,16 @@ impl Driver {
     }
 
     pub(crate) fn allocate_on(&self, gpu: u8, process: i32, address: u64) {
+        self.allocate_pages(gpu, process, address, 2);
+    }
+
+    pub(crate) fn allocate_pages(&self, gpu: u8, process: i32, address: u64, pages: u64) {
         let _api = self.enter("allocating GPU memory");
         self.allocations.borrow_mut().push(Allocation {
             process: Some(process),
             gpu,
             address,
-            pages: 2,
+            pages,
             freed: false,
         });
     }
@@ -226,6 +230,9 @@ impl Driver {
     fn look_up(&self, address: u64, len: u64) -> Result<usize, i32> {
         // The real driver allocates memory for each page before it looks for the allocation.
         self.longest.set(self.longest.get().max(len));
+        if len == world().faults.no_memory_for.get() {
+            return Err(ENOMEM);
+        }
         let process = Some(task().process);
         let allocations = self.allocations.borrow();
         let found = allocations.iter().position(|one| {

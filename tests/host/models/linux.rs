@@ -572,8 +572,16 @@ impl Lists {
         Some(first)
     }
 
-    pub(crate) fn remove(&self, first: *const abi::scatterlist) {
-        self.with(first, |list| list.1 = false);
+    /// Frees a list. The kernel frees as many entries as the caller says, so none may be left.
+    pub(crate) fn remove(&self, first: *const abi::scatterlist, count: u32) {
+        self.with(first, |list| {
+            assert_eq!(
+                count as usize,
+                list.0.len(),
+                "entries of a scatterlist are left"
+            );
+            list.1 = false;
+        });
         world().linux.deallocate();
     }
 

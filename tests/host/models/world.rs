@@ -47,6 +47,8 @@ pub(crate) struct Faults {
     /// The error with which the driver answers each request for a persistent pin. If it is 0, the
     /// driver accepts the requests.
     pub(crate) no_persistent: Cell<i32>,
+    /// The length of requests for which the driver has no memory.
+    pub(crate) no_memory_for: Cell<u64>,
     /// The module has not asked the driver about any pair yet.
     pub(crate) unasked: Cell<bool>,
     /// The error with which the driver answers each request to map. If it is 0, the driver accepts

@@ -5,6 +5,7 @@
 use super::cast::*;
 use crate::{
     abi, c,
+    driver::FIRST_GPU,
     explore::{explore, Preemptions::*},
     extents::GPU_PAGE,
     rdma::Request,
@@ -12,6 +13,7 @@ use crate::{
 };
 
 const EIO: i32 = -5;
+const ENOMEM: i32 = -12;
 const EFAULT: i32 = -14;
 const EOPNOTSUPP: i32 = -95;
 
@@ -140,6 +142,46 @@ fn a_large_range_of_which_one_end_is_ours() {
             module.unload();
         }
     });
+}
+
+/// The driver is asked to pin all of a large range that is one allocation, whatever it answers about
+/// the ends: a GPU may have 288 GB, and drivers with MIG or vGPU have no persistent pins. The driver
+/// has no memory for the pin, because its table would have millions of pages.
+#[test]
+fn a_large_range_of_one_allocation() {
+    let modules: [fn() -> Module; 2] = [Module::revocable, Module::persistent];
+    for (gib, no_persistent) in [
+        (64, 0),
+        (65, 0),
+        (65, -524),
+        (65, -12),
+        (268, 0),
+        (268, -524),
+    ] {
+        for module in modules {
+            explore(UpTo(1), move || {
+                all_is_asked_for(gib << 30, no_persistent, module)
+            });
+        }
+    }
+}
+
+fn all_is_asked_for(len: u64, no_persistent: i32, module: fn() -> Module) {
+    let module = module();
+    world()
+        .driver
+        .allocate_pages(FIRST_GPU, OWNER, A, len / GPU_PAGE);
+    world().faults.no_persistent.set(no_persistent);
+    world().faults.no_memory_for.set(len);
+    let request = Request {
+        address: A,
+        len,
+        ..page(A)
+    };
+    assert_eq!(register(request).err(), Some(ENOMEM));
+    assert_eq!(world().driver.longest(), len);
+    free(A);
+    module.unload();
 }
 
 /// The module cannot use pages whose table has an unknown version.

@@ -90,6 +90,51 @@ fn is_forgotten_with_the_next_question() {
     });
 }
 
+/// A removed device has met two GPUs. The module forgets both pairs, and lists the pairs of another
+/// device.
+#[test]
+fn is_forgotten_for_each_gpu() {
+    const OTHER_GPU: u8 = FIRST_GPU + 1;
+    explore(UpTo(1), || {
+        world().faults.unasked.set(true);
+        let module = Module::persistent();
+        allocate(A);
+        world().driver.allocate_on(OTHER_GPU, OWNER, B);
+        let gone = register(page(A)).unwrap();
+        let there = register(page(A)).unwrap();
+        for device in [gone.device(), there.device()] {
+            end(register(Request {
+                device: Some(device),
+                ..page(B)
+            }));
+        }
+        deregister(&gone);
+        deregister(&there);
+        assert_eq!(known_pairs(), 4);
+        gone.remove_device();
+        // The question about a third device makes the module forget.
+        end(register(page(A)));
+        assert_eq!(gone.device_references(), 0);
+        assert_eq!(
+            pairs()
+                .iter()
+                .filter(|pair| pair.1 == gone.device())
+                .count(),
+            0
+        );
+        assert_eq!(
+            pairs()
+                .iter()
+                .filter(|pair| pair.1 == there.device())
+                .count(),
+            2
+        );
+        free(A);
+        free(B);
+        module.unload();
+    });
+}
+
 /// The module does not read a mapping of an unknown version.
 #[test]
 fn a_mapping_of_another_version() {
