@@ -69,6 +69,7 @@ def test_several(held: Files) -> None:
         (5, "a", 1),
     ]
     assert who(2, found) == ("process 4 (b c) has 1 registration; process 5 (a) has 1 registration")
+    assert who(8, found * 4).count("process") == 8 and "others" not in who(8, found * 4)
     assert who(20, found * 5).count("process") == 8 and who(20, found * 5).endswith("; and others")
 
 

@@ -12,6 +12,7 @@ import tarfile
 import threading
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from explained import line_of
@@ -335,6 +336,33 @@ def test_empty_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "no log that can be read" in capsys.readouterr().err
 
 
+def test_clocks_in_two_zones(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The clock of each other node is 14 hours behind. All lines are one run, and both causes are
+    of the last run."""
+    first, second = (
+        MEMLOCK,
+        MEMLOCK.replace("alpha1", "beta2").replace(
+            "ibv_create_cq failed with error Cannot allocate memory",
+            "ibv_reg_mr failed with error Bad address",
+        ),
+    )
+    lines = [
+        f"2026-01-02 {20 - 14 * (at % 2):02}:00:{at:02} {(first, second)[at % 2]}"
+        for at in range(5)
+    ]
+    log.write_text("\n".join(lines) + "\n")
+    run("--all", "--json", str(log))
+    found = json.loads(capsys.readouterr().out)
+    in_order = [f"{line[:11]}20:00:{at:02}{line[19:]}" for at, line in enumerate(lines)]
+    log.write_text("\n".join(in_order) + "\n")
+    run("--all", "--json", str(log))
+    assert scores(found) == scores(json.loads(capsys.readouterr().out))
+
+
+def scores(answer: dict[str, Any]) -> list[tuple[str, Any]]:
+    return [(one["cause"], one["score"]) for one in answer["causes"]]
+
+
 def test_file_that_vanishes(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = log.parent / "gone.log"
     gone.write_text("a line\n")
@@ -346,6 +374,7 @@ def test_file_that_vanishes(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(inputs, "written", remove)
     assert run(str(log.parent)) == 3
+    assert not gone.exists(), "the file has not vanished"
 
 
 def test_names_of_files_are_cleaned(log: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,6 +49,16 @@ def test_surer_causes() -> None:
     assert order(found(0, proof(1, POSSIBLE)), found(1, proof(9, FITS))) == ["1", "0"]
 
 
+def test_as_likely() -> None:
+    """A cause is as likely as the first one if it is as sure and has the same score. Further
+    messages raise the score of a less sure cause, but do not make it as sure."""
+    sure, other = found(0, proof(1)), found(1, proof(2))
+    less = found(2, *(proof(9 + number, FITS, number=number) for number in range(1, 4)))
+    assert sure.score() == less.score() and sure.sure() > less.sure()
+    verdict = Verdict(ranked([less, sure, other]), [], [])
+    assert verdict.equals() == [sure, other]
+
+
 def test_several_messages() -> None:
     """A second message makes a cause surer, but the same message in another line does not. More
     than two further messages do not count."""

@@ -38,6 +38,40 @@ def metrics(tmp_path: Path, *changes: str) -> str:
     return said
 
 
+def test_findings_that_do_not_fit(tmp_path: Path) -> None:
+    """The line of a plug-in has the number of the findings that are left out, whichever number that
+    is. With each further device file that is not open to all users, the line has less room."""
+    player = Player(tmp_path)
+    root = player.environment["NVPM_SYSROOT"]
+    machine = Machine(root)
+    machine.many_devices()
+    machine.put("/sys/module/nv_peer_mem/statistics/failed_no_memory", "3")
+    machine.put("/sys/module/nv_peer_mem/statistics/failed_driver", "3")
+    for number in range(2, 10):
+        if number % 2:
+            machine.bar1(f"0000:{number - 1}3:00.0", 256, 131072)
+        else:
+            machine.port(f"mlx5_{number}", 1, "DOWN", "Polling", "InfiniBand")
+
+    def shown() -> tuple[int, int]:
+        said, _ = called(subject.Machine(root), player.environment, "check")
+        findings = re.findall(r"(?:^NVPM \w+ - |; )[a-z0-9_.:-]+/[a-z0-9_.:-]+: ", said)
+        more = re.search("; and ([0-9]+) more: nvpm status", said)
+        return len(findings), int(more[1]) if more else 0
+
+    machine.put("/dev/infiniband/uverbs100", "")
+    machine.mode("600", "/dev/infiniband/uverbs100")
+    everything = shown()[0]
+    lefts = set()
+    for number in range(101, 160):
+        machine.put(f"/dev/infiniband/uverbs{number}", "")
+        machine.mode("600", f"/dev/infiniband/uverbs{number}")
+        found, left = shown()
+        assert found + left == everything
+        lefts.add(left)
+    assert {0, 1} <= lefts
+
+
 def test_long_lines(tmp_path: Path) -> None:
     """Each line of a status is short. srun cuts a long line, and two writers of a pipe tear a long
     line."""

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from installed import SERVICE, TOP
 from machine import Machine
+from tables import Player
 
 from nvpm import bugreport
 from nvpm.read import ask, programs
@@ -78,15 +79,46 @@ def test_to_the_screen(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_its_children_end_also(tmp_path: Path) -> None:
-    begun, note = time.monotonic(), tmp_path / "number"
-    script = f"sleep 30 & echo $! >{note}; sleep 30"
-    ended = programs.run(["sh", "-c", script], 0.5)
-    assert ended == (None, b"", "took longer than 0.5 s and was killed")
-    assert seconds_since(begun) < 5
-    # The child may need a moment to end after the signal.
-    while is_running(int(note.read_text())):
-        assert seconds_since(begun) < 5
+    note = tmp_path / "number"
+    script = f"sleep 300 & echo $! >{note}; sleep 300"
+    # On a busy machine, the shell may not have begun when it is killed.
+    for limit in 0.5, 5, 50:
+        ended = programs.run(["sh", "-c", script], limit)
+        assert ended == (None, b"", f"took longer than {limit:g} s and was killed")
+        if note.exists() and note.read_text():
+            break
+    has_ended(int(note.read_text()))
+
+
+def has_ended(number: int) -> None:
+    """Waits for the end of a process, which may need a moment after its signal."""
+    begun = time.monotonic()
+    while is_running(number):
+        assert seconds_since(begun) < 60, f"process {number} is left"
         time.sleep(0.01)
+
+
+def test_interrupted(tmp_path: Path) -> None:
+    """If a user interrupts nvpm, the programs that nvpm has started end, also their children. For
+    example, a selftest holds a GPU and a device."""
+    player = Player(tmp_path)
+    Machine(player.environment["NVPM_SYSROOT"])
+    note, program = tmp_path / "number", tmp_path / "bin/uname"
+    program.write_text(f"#!/bin/sh\nsleep 300 &\necho $! >{note}.new\nmv {note}.new {note}\nwait\n")
+    program.chmod(0o755)
+    with subprocess.Popen(
+        [sys.executable, "-B", str(SERVICE / "nvpm"), "report", "--no-selftest"],
+        env=player.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as nvpm:
+        begun = time.monotonic()
+        while not note.exists():
+            assert seconds_since(begun) < 60
+            time.sleep(0.01)
+        nvpm.send_signal(signal.SIGINT)
+        nvpm.wait()
+    has_ended(int(note.read_text()))
 
 
 def test_pipe_that_is_never_closed() -> None:
@@ -111,10 +143,10 @@ def test_devices_that_do_not_answer(
         time.sleep(30)
 
     monkeypatch.setattr(ask, "answers", hang)
-    begun = time.monotonic()
-    assert ask.devices(0.3) == {"mlx5_0": "EBADF"}
-    assert seconds_since(begun) < 5
-    assert f"(process {unkillable[0]}) does not end" in capsys.readouterr().err
+    # On a busy machine, the child may not have answered in time.
+    found = next(filter(None, map(ask.devices, (0.3, 3.0, 20.0))))
+    assert found == {"mlx5_0": "EBADF"}
+    assert f"(process {unkillable[-1]}) does not end" in capsys.readouterr().err
 
 
 def test_selftest_that_hangs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

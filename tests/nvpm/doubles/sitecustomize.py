@@ -52,8 +52,9 @@ by_dma_buf: set[int] = set()
 # set has the keys of the regions of that device and GPU. The clock shows the time that the messages
 # would have taken.
 slow_keys: set[int] = set()
+begun: set[tuple[int, int]] = set()
 clock = [0.0]
-if TOLD == "slow":
+if TOLD in ("slow", "slow_first"):
     time.monotonic = lambda: clock[0]
 
 
@@ -150,7 +151,13 @@ def post_send(_qp: C, request: C, _bad: C) -> int:
         len(pending) < qps[0].depth and element.length <= LONGEST,
         "no more messages than the queue has room for, and none longer than the port allows",
     )
-    clock[0] += element.length / (1e8 if slow_keys & {element.lkey, wr.wr.rdma.rkey} else 1e10)
+    is_slow = slow_keys & {element.lkey, wr.wr.rdma.rkey}
+    if TOLD == "slow_first" and element.length > 4096:
+        # Only the first transfer in each direction is slow.
+        direction = wr.wr.rdma.remote_addr, element.addr
+        is_slow = set() if direction in begun else {1}
+        begun.add(direction)
+    clock[0] += element.length / (1e8 if is_slow else 1e10)
     rule(
         wr.opcode == abi.IBV_WR_RDMA_READ
         or (wr.opcode == abi.IBV_WR_RDMA_WRITE and local and remote),
