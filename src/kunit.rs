@@ -3,7 +3,7 @@
 //! Tests that run inside the kernel, because they check this module against the kernel's own
 //! scatterlists and constants.
 //!
-//! The module contains the tests only if the kernel has KUnit (`kernel/in-kernel.mk`). The results
+//! The module contains the tests only if the kernel has KUnit (`build/in-kernel.mk`). The results
 //! are in the kernel's log and in `/sys/kernel/debug/kunit/nv_peer_mem_*/results`.
 
 use core::{
