@@ -83,7 +83,7 @@ SECRET_OPTION = (
 # private keys. A cookie, and a name such as LicKey or accessToken, also stands before a secret.
 SECRET_FORM = (
     r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\b(?:gh[a-z]_|github_pat_|glpat-|xox[a-z]-|sk-|hf_)[\w-]{16,}"
-    r"|\beyJ[\w-]{4,}\.[\w-]{4,}(?:\.[\w-]*)?"
+    r"|(?<![\w-])eyJ[\w-]{4,}\.[\w-]{4,}(?:\.[\w-]*)?"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?"
 )
 SECRET_NAMED = (

@@ -178,7 +178,8 @@ def test_lines_of_the_log() -> None:
     "piece",
     [
         *("a", "a-", "a_", "a.", "1.", "a:", "stuck for ", "://", "sn=a", "=/a", "error ab in "),
-        *("in a", "nfs server ", "comm=", "a (12)", "12(", "`a", "ll header: aa "),
+        *("in a", "nfs server ", "comm=", "a (12)", "12(", "`a", "ll header: aa ", "eyJ-", "br-1"),
+        *("a:/", "//a", "SN A1", "pid=1, name=", 'a"[1]', "-----BEGIN ", "subsystem "),
     ],
 )
 def test_long_line(tmp_path: Path, piece: str) -> None:
