@@ -23,38 +23,45 @@ use crate::{
     sg_table::SgTable,
 };
 
-/// The lock between pinning and unpinning. As long as this object exists, the thread holds the
-/// lock. Pinning takes the lock in shared mode, and unpinning revocably pinned memory takes the
-/// lock exclusively.
+/// The unpin lock, taken for pinning. Any number of threads can pin at the same time. As long as this
+/// object exists, the thread holds the lock.
 ///
 /// The driver identifies a pin by the address of its page table. After the driver has freed a
 /// table, a new pin's table may have the same address. While this module checks whether an old pin
-/// still exists and unpins it, the lock therefore keeps other threads from making new pins.
-struct UnpinLock {
-    exclusive: bool,
+/// still exists and unpins it, [`UnpinLock`] therefore keeps other threads from making new pins.
+struct PinLock(());
+
+impl PinLock {
+    fn new() -> Self {
+        // SAFETY: The caller may sleep and does not hold the lock, which `drop` releases.
+        unsafe { abi::nvpm_pin_lock() };
+        Self(())
+    }
 }
 
-impl UnpinLock {
-    /// Takes the lock for pinning. Any number of threads can pin at the same time.
-    fn shared() -> Self {
-        // SAFETY: The caller may sleep and does not hold the lock, which `drop` releases.
-        unsafe { abi::nvpm_unpin_lock(false) };
-        Self { exclusive: false }
+impl Drop for PinLock {
+    fn drop(&mut self) {
+        // SAFETY: This object has taken the lock for pinning.
+        unsafe { abi::nvpm_pin_unlock() };
     }
+}
 
-    /// Takes the lock for unpinning. Only one thread can hold the lock in this mode, and no thread
-    /// can pin in the meantime.
-    fn exclusive() -> Self {
+/// The unpin lock, taken for unpinning. Only one thread can unpin, and no thread can pin in the
+/// meantime. As long as this object exists, the thread holds the lock.
+struct UnpinLock(());
+
+impl UnpinLock {
+    fn new() -> Self {
         // SAFETY: The caller may sleep and does not hold the lock, which `drop` releases.
-        unsafe { abi::nvpm_unpin_lock(true) };
-        Self { exclusive: true }
+        unsafe { abi::nvpm_unpin_lock() };
+        Self(())
     }
 }
 
 impl Drop for UnpinLock {
     fn drop(&mut self) {
-        // SAFETY: This object has taken the lock, in the same mode.
-        unsafe { abi::nvpm_unpin_unlock(self.exclusive) };
+        // SAFETY: This object has taken the lock for unpinning.
+        unsafe { abi::nvpm_unpin_unlock() };
     }
 }
 
@@ -116,7 +123,7 @@ impl PersistentPin {
     /// Pins `range` of the calling process.
     pub(crate) fn new(range: &Range) -> Result<Self, PinError> {
         let mut table = null_mut();
-        let lock = UnpinLock::shared();
+        let lock = PinLock::new();
         // SAFETY: `table` is valid for the driver to store a pointer.
         let ret = unsafe {
             abi::nvpm_get_pages_persistent(range.start(), range.pinned_len(), &mut table)
@@ -260,7 +267,7 @@ impl RevocablePin {
         range: &Range,
         data: u64,
     ) -> Result<(Self, Result<PinnedMemory>), PinError> {
-        let lock = UnpinLock::shared();
+        let lock = PinLock::new();
         let table = get_pages(range, data);
         drop(lock);
         let table = table?;
@@ -304,7 +311,7 @@ impl RevocablePin {
     /// with the same key instead, because no thread can pin while this function holds the unpin
     /// lock.
     pub(crate) fn put(self, range: &Range, is_freed: impl FnOnce() -> bool) -> bool {
-        let _lock = UnpinLock::exclusive();
+        let _lock = UnpinLock::new();
         is_freed() || put_pages(range, self.0)
     }
 }

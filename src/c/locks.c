@@ -34,20 +34,24 @@ void nvpm_unlock(enum nvpm_lock_name name)
 /* The read-write semaphore is in C also because no version of the kernel crate has one. */
 static DECLARE_RWSEM(nvpm_unpin_rwsem);
 
-void nvpm_unpin_lock(bool exclusive)
+void nvpm_pin_lock(void)
 {
-	if (exclusive)
-		down_write(&nvpm_unpin_rwsem);
-	else
-		down_read(&nvpm_unpin_rwsem);
+	down_read(&nvpm_unpin_rwsem);
 }
 
-void nvpm_unpin_unlock(bool exclusive)
+void nvpm_pin_unlock(void)
 {
-	if (exclusive)
-		up_write(&nvpm_unpin_rwsem);
-	else
-		up_read(&nvpm_unpin_rwsem);
+	up_read(&nvpm_unpin_rwsem);
+}
+
+void nvpm_unpin_lock(void)
+{
+	down_write(&nvpm_unpin_rwsem);
+}
+
+void nvpm_unpin_unlock(void)
+{
+	up_write(&nvpm_unpin_rwsem);
 }
 
 /*

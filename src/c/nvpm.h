@@ -87,8 +87,10 @@ void nvpm_unlock(enum nvpm_lock_name name);
  * These functions take and release the read-write semaphore. Pinning takes the semaphore shared,
  * and unpinning takes it exclusively.
  */
-void nvpm_unpin_lock(bool exclusive);
-void nvpm_unpin_unlock(bool exclusive);
+void nvpm_pin_lock(void);
+void nvpm_pin_unlock(void);
+void nvpm_unpin_lock(void);
+void nvpm_unpin_unlock(void);
 
 /*
  * These functions let a thread wait until a registration's phase changes. nvpm_phase_wait() returns

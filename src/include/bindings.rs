@@ -310,10 +310,16 @@ extern "C" {
     pub fn nvpm_unlock(name: nvpm_lock_name);
 }
 extern "C" {
-    pub fn nvpm_unpin_lock(exclusive: bool_);
+    pub fn nvpm_pin_lock();
 }
 extern "C" {
-    pub fn nvpm_unpin_unlock(exclusive: bool_);
+    pub fn nvpm_pin_unlock();
+}
+extern "C" {
+    pub fn nvpm_unpin_lock();
+}
+extern "C" {
+    pub fn nvpm_unpin_unlock();
 }
 extern "C" {
     pub fn nvpm_phase_count() -> u32_;

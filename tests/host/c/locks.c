@@ -20,27 +20,27 @@ TEST(a_table_has_one_lock)
 	nvpm_unlock(NVPM_LOCK_PAIRS);
 	nvpm_unlock(NVPM_LOCK_REGISTRY);
 	/* The caller may sleep, because it holds no spin lock. */
-	nvpm_unpin_lock(true);
+	nvpm_unpin_lock();
 }
 
 TEST(many_pin_at_once)
 {
-	nvpm_unpin_lock(false);
-	nvpm_unpin_lock(false);
-	STUCK(nvpm_unpin_lock(true));
-	nvpm_unpin_unlock(false);
-	STUCK(nvpm_unpin_lock(true));
-	nvpm_unpin_unlock(false);
-	nvpm_unpin_lock(true);
+	nvpm_pin_lock();
+	nvpm_pin_lock();
+	STUCK(nvpm_unpin_lock());
+	nvpm_pin_unlock();
+	STUCK(nvpm_unpin_lock());
+	nvpm_pin_unlock();
+	nvpm_unpin_lock();
 }
 
 TEST(one_unpins_alone)
 {
-	nvpm_unpin_lock(true);
-	STUCK(nvpm_unpin_lock(true));
-	STUCK(nvpm_unpin_lock(false));
-	nvpm_unpin_unlock(true);
-	nvpm_unpin_lock(false);
+	nvpm_unpin_lock();
+	STUCK(nvpm_unpin_lock());
+	STUCK(nvpm_pin_lock());
+	nvpm_unpin_unlock();
+	nvpm_pin_lock();
 }
 
 static u32 seen;

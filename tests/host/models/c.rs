@@ -373,13 +373,23 @@ extern "C" fn nvpm_lists_remove() {
 }
 
 #[no_mangle]
-extern "C" fn nvpm_unpin_lock(exclusive: bool) {
-    world().linux.unpin_lock.lock(exclusive);
+extern "C" fn nvpm_pin_lock() {
+    world().linux.unpin_lock.lock(false);
 }
 
 #[no_mangle]
-extern "C" fn nvpm_unpin_unlock(exclusive: bool) {
-    world().linux.unpin_lock.unlock(exclusive);
+extern "C" fn nvpm_pin_unlock() {
+    world().linux.unpin_lock.unlock(false);
+}
+
+#[no_mangle]
+extern "C" fn nvpm_unpin_lock() {
+    world().linux.unpin_lock.lock(true);
+}
+
+#[no_mangle]
+extern "C" fn nvpm_unpin_unlock() {
+    world().linux.unpin_lock.unlock(true);
 }
 
 #[no_mangle]
