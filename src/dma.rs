@@ -63,24 +63,25 @@ impl Mapping {
     }
 
     fn each(device: Device<'_>, extents: &[Extent], range: &Range) -> Result<Self> {
-        let segments = segments(device, extents, range)?;
+        let mut segments = segments(device, extents, range)?;
         let mut sg = SgTable::empty(&segments)?;
         // The user's range may begin in the middle of the first piece. This function nevertheless
         // maps the first piece from its beginning. An IOMMU maps a piece to an address at the
         // beginning of a page, so the range then has the same offset in a page on the bus as in the
         // user's address space.
         let before_first = segments.before_first();
-        for (mapped, (entry, segment)) in (0..usize::MAX).zip(sg.entries().zip(segments)) {
-            let before = if mapped == 0 { before_first } else { 0 };
+        let mut before = before_first;
+        let mut mapped: u32 = 0;
+        sg.for_each_entry(|entry| {
+            let segment = segments.next().ok_or(EIO)?;
             let start = segment.start.wrapping_sub(before);
-            match device.map(start, before.wrapping_add(segment.len.into())) {
-                Ok(address) => fill(entry, address.wrapping_add(before), segment.len),
-                Err(error) => {
-                    unmap_entries(device, before_first, &mut sg, mapped);
-                    return Err(error);
-                }
-            }
-        }
+            let address = device.map(start, before.wrapping_add(segment.len.into()))?;
+            fill(entry, address.wrapping_add(before), segment.len);
+            before = 0;
+            mapped = mapped.wrapping_add(1);
+            Ok(())
+        })
+        .inspect_err(|_| unmap_entries(device, before_first, &mut sg, mapped))?;
         let by = MappedBy::Entry(DeviceRef::new(device), before_first);
         Ok(Self::counted(sg, by, range))
     }
@@ -120,7 +121,7 @@ impl Mapping {
         let (mut sg, by) = self.mapped.take()?;
         match by {
             MappedBy::Entry(device, before_first) => {
-                unmap_entries(device.get(), before_first, &mut sg, usize::MAX);
+                unmap_entries(device.get(), before_first, &mut sg, u32::MAX);
             }
             MappedBy::Iova(iova) => iova.destroy(self.bytes),
             MappedBy::Driver(mapping) => drop(mapping),
@@ -146,12 +147,19 @@ fn segments<'a>(device: Device<'_>, extents: &'a [Extent], range: &Range) -> Res
 
 /// Unmaps the first `mapped` entries. The first mapping also covers the `before_first` bytes before
 /// the first entry.
-fn unmap_entries(device: Device<'_>, before_first: u64, sg: &mut SgTable, mapped: usize) {
-    for (number, entry) in (0..mapped).zip(sg.entries()) {
-        let before = if number == 0 { before_first } else { 0 };
-        let len = before.wrapping_add(entry.dma_length.into());
-        device.unmap(entry.dma_address.wrapping_sub(before), len);
-    }
+fn unmap_entries(device: Device<'_>, before_first: u64, sg: &mut SgTable, mapped: u32) {
+    let mut before = before_first;
+    let mut left = mapped;
+    // The closure returns no error.
+    let _ = sg.for_each_entry(|entry| {
+        if left > 0 {
+            let len = before.wrapping_add(entry.dma_length.into());
+            device.unmap(entry.dma_address.wrapping_sub(before), len);
+            before = 0;
+            left = left.wrapping_sub(1);
+        }
+        Ok(())
+    });
 }
 
 /// A range of I/O virtual addresses in which this module maps extents one after the other without

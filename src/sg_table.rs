@@ -41,22 +41,35 @@ impl SgTable {
     }
 
     /// Makes a scatterlist of `segments`, which are bus addresses.
-    pub(crate) fn new(segments: Segments<'_>) -> Result<Self> {
+    pub(crate) fn new(mut segments: Segments<'_>) -> Result<Self> {
         let mut table = Self::empty(&segments)?;
-        for (entry, segment) in table.entries().zip(segments) {
+        table.for_each_entry(|entry| {
+            let segment = segments.next().ok_or(EIO)?;
             fill(entry, segment.start, segment.len);
-        }
+            Ok(())
+        })?;
         Ok(table)
     }
 
-    /// Returns the entries in order. The iterator lets other threads run from time to time, so it
-    /// may sleep.
-    pub(crate) fn entries(&mut self) -> Entries<'_> {
-        Entries {
-            next: Some(self.first),
-            turns: Turns::new(),
-            _table: self,
+    /// Calls `work` with each entry in order, until `work` returns an error. Returns this error. A
+    /// list may have millions of entries, so the loop lets other threads run from time to time. May
+    /// sleep.
+    pub(crate) fn for_each_entry(
+        &mut self,
+        mut work: impl FnMut(&mut abi::scatterlist) -> Result,
+    ) -> Result {
+        let mut turns = Turns::new();
+        let mut next = Some(self.first);
+        while let Some(mut entry) = next {
+            turns.step();
+            // SAFETY: By the type's invariant `entry` is an entry of a list that `sg_alloc_table` has
+            // made. The function returns the next entry, or NULL after the last.
+            next = NonNull::new(unsafe { abi::nvpm_sg_next(entry.as_ptr()) });
+            // SAFETY: The entry is valid by the type's invariant. This object is borrowed, so no other
+            // reference to the entry exists.
+            work(unsafe { entry.as_mut() })?;
         }
+        Ok(())
     }
 
     /// Returns the table for the core. `nents`, the number of entries with bus addresses, is set.
@@ -90,31 +103,4 @@ pub(crate) fn fill(entry: &mut abi::scatterlist, address: u64, len: u32) {
     entry.length = len;
     entry.dma_length = len;
     entry.dma_address = address;
-}
-
-/// An iterator over the entries of a scatterlist.
-///
-/// # Invariants
-///
-/// `next` is an entry of the table that the iterator has not returned yet, or [`None`].
-pub(crate) struct Entries<'a> {
-    next: Option<NonNull<abi::scatterlist>>,
-    turns: Turns,
-    _table: &'a mut SgTable,
-}
-
-impl<'a> Iterator for Entries<'a> {
-    type Item = &'a mut abi::scatterlist;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut entry = self.next?;
-        self.turns.step();
-        // SAFETY: By the type's invariant `entry` is an entry of a list that `sg_alloc_table` has
-        // made.
-        // INVARIANT: `nvpm_sg_next` returns the next entry, or NULL after the last.
-        self.next = NonNull::new(unsafe { abi::nvpm_sg_next(entry.as_ptr()) });
-        // SAFETY: By the type's invariant the entry is valid and was not returned before. The
-        // iterator borrows the table as long as the reference lives.
-        Some(unsafe { entry.as_mut() })
-    }
 }
