@@ -195,9 +195,10 @@ fn ask(gpu: Gpu, device: Device<'_>, page: &Range) -> Result<Option<Answer>> {
     // address, or if both DMA addresses differ from the physical address, because an IOMMU then
     // translates both.
     let both_translated = bus.start != physical.start && ours != physical.start;
-    Ok(Some(Ok(match bus.start == ours || both_translated {
-        true => MapType::Ours,
-        false => MapType::Driver,
+    Ok(Some(Ok(if bus.start == ours || both_translated {
+        MapType::Ours
+    } else {
+        MapType::Driver
     })))
 }
 
@@ -223,7 +224,7 @@ pub(crate) unsafe extern "C" fn nvpm_pairs_each(page: *mut c_void) {
             // SAFETY: By this function's requirement `page` is valid. The UUID has 16 bytes.
             // `known` has a reference to the PCI device.
             unsafe {
-                abi::nvpm_pair_line(page, pair.gpu.as_ptr(), known.device.get().as_ptr(), text)
+                abi::nvpm_pair_line(page, pair.gpu.0.as_ptr(), known.device.get().as_ptr(), text)
             };
         }
     });

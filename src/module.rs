@@ -69,9 +69,10 @@ impl kernel::Module for NvPeerMem {
         pr_info!(
             "version {} loaded: GPU memory is {}\n",
             env!("NVPM_VERSION"),
-            match persistent_first {
-                true => "pinned until deregistration (persistent_api_support=1)",
-                false => "revoked when it is freed (persistent_api_support=0)",
+            if persistent_first {
+                "pinned until deregistration (persistent_api_support=1)"
+            } else {
+                "revoked when it is freed (persistent_api_support=0)"
             }
         );
         Ok(Self {

@@ -22,7 +22,9 @@ use crate::{
 };
 
 /// The UUID of a GPU, or zeros if the driver does not report the UUID.
-pub(crate) type Gpu = [u8; 16];
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(transparent)]
+pub(crate) struct Gpu(pub(crate) [u8; 16]);
 
 /// A page table of the driver.
 ///

@@ -22,8 +22,9 @@ pub(crate) fn persistent_api_support() -> bool {
 /// parameter with which the memory can be registered. The text is empty if that parameter is set
 /// already.
 pub(crate) fn persistent_instead() -> &'static str {
-    match persistent_api_support() {
-        true => "",
-        false => "; load the module with persistent_api_support=1",
+    if persistent_api_support() {
+        ""
+    } else {
+        "; load the module with persistent_api_support=1"
     }
 }

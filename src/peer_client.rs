@@ -8,7 +8,6 @@
 
 use core::{
     marker::PhantomData,
-    mem::transmute,
     ptr::{null_mut, NonNull},
 };
 
@@ -77,7 +76,9 @@ pub(crate) fn open() {
 /// `handle` came from the core, which keeps a pointer to the contents of `_client`.
 pub(crate) struct RegisteredClient {
     handle: NonNull<c_void>,
-    revocable: bool,
+    /// The core's function for the revocable client. It is dropped after `drop` has unregistered the
+    /// client.
+    invalidation: Option<KBox<Invalidation>>,
     _client: KBox<abi::nvpm_client>,
 }
 
@@ -101,11 +102,15 @@ impl RegisteredClient {
 
     fn with_core<C: Client>(name: &str) -> Result<Self> {
         let client = KBox::new(client::<C>(name), GFP_KERNEL)?;
-        let revocable = C::KIND == Kind::Revocable;
-        let mut invalidate: abi::invalidate_peer_memory = None;
-        let wanted = match revocable {
-            true => &raw mut invalidate,
-            false => null_mut(),
+        // The memory is allocated first, because a client that is registered must not fail.
+        let mut invalidation = if C::KIND == Kind::Revocable {
+            Some(KBox::new(Invalidation::default(), GFP_KERNEL)?)
+        } else {
+            None
+        };
+        let wanted = match &mut invalidation {
+            Some(invalidation) => &raw mut invalidation.function,
+            None => null_mut(),
         };
         // SAFETY: The client lives until it is unregistered. The structure has all fields that any
         // version of the core reads. `wanted` is NULL or valid for storing a pointer.
@@ -113,17 +118,19 @@ impl RegisteredClient {
             unsafe { abi::ib_register_peer_memory_client((&raw const *client).cast(), wanted) };
         let handle = NonNull::new(handle).ok_or(EINVAL)?;
         // INVARIANT: The core has just returned the handle.
-        let registration = Self {
+        let mut this = Self {
             handle,
-            revocable,
+            invalidation,
             _client: client,
         };
-        if revocable {
-            let function = invalidate.ok_or(EINVAL)?;
-            HANDLE.store(handle.as_ptr(), Ordering::Relaxed);
-            INVALIDATE.store(function as *mut c_void, Ordering::Release);
+        if let Some(invalidation) = &mut this.invalidation {
+            if invalidation.function.is_none() {
+                return Err(EINVAL);
+            }
+            invalidation.handle = handle.as_ptr();
+            INVALIDATION.store(&raw mut **invalidation, Ordering::Release);
         }
-        Ok(registration)
+        Ok(this)
     }
 }
 
@@ -132,33 +139,48 @@ impl Drop for RegisteredClient {
         // SAFETY: By the type's invariant the client is registered. `drop` runs once. The call
         // returns after the core has released every registration of the client.
         unsafe { abi::ib_unregister_peer_memory_client(self.handle.as_ptr()) };
-        if self.revocable {
-            INVALIDATE.store(null_mut(), Ordering::Release);
+        if self.invalidation.is_some() {
+            INVALIDATION.store(null_mut(), Ordering::Release);
         }
     }
 }
 
-type Invalidate = unsafe extern "C" fn(*mut c_void, u64) -> c_int;
+/// The core's function that revokes a registration of the revocable client, and the core's handle of
+/// that client.
+struct Invalidation {
+    function: abi::invalidate_peer_memory,
+    handle: *mut c_void,
+}
 
-// The core's function for invalidation, and the core's handle of the revocable client. The driver's
-// callback needs both. They change only while no registration can exist, which is before `open`,
-// and after the core has unregistered the client.
-static INVALIDATE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-static HANDLE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+impl Default for Invalidation {
+    fn default() -> Self {
+        Self {
+            function: None,
+            handle: null_mut(),
+        }
+    }
+}
+
+/// The driver's callback finds the core's function here. The pointer is NULL, or belongs to the
+/// [`RegisteredClient`] of the revocable client. It changes only while no registration can exist,
+/// which is before `open`, and after the core has unregistered the client.
+static INVALIDATION: AtomicPtr<Invalidation> = AtomicPtr::new(null_mut());
 
 /// Tells the core that the registration identified by `core_context` loses its memory. After this
 /// function has returned, the device does not use the memory any more.
 pub(crate) fn invalidate(core_context: CoreContext) {
-    let function = INVALIDATE.load(Ordering::Acquire);
-    if function.is_null() {
+    // SAFETY: The pointer is NULL, or to an object that is dropped only after the client was
+    // unregistered. The core cannot have unregistered the client before the registration that
+    // `core_context` identifies has ended.
+    let Some(invalidation) = (unsafe { INVALIDATION.load(Ordering::Acquire).as_ref() }) else {
         return;
-    }
-    // SAFETY: The pointer is not NULL, so `with_core` has stored a function of this type.
-    let function = unsafe { transmute::<*mut c_void, Invalidate>(function) };
+    };
+    let Some(function) = invalidation.function else {
+        return;
+    };
     // SAFETY: The function and the handle came from the same call to register, and are valid until
-    // the client is unregistered. That cannot happen during this call: the core unregisters the
-    // client only after the registration that `core_context` identifies has ended.
-    let ret = unsafe { function(HANDLE.load(Ordering::Relaxed), core_context) };
+    // the client is unregistered, which cannot happen during this call.
+    let ret = unsafe { function(invalidation.handle, core_context.0) };
     if let Err(error) = to_result(ret) {
         pr_warn_ratelimited!(
             "the RDMA core did not revoke a registration (error {})\n",
@@ -174,14 +196,130 @@ impl<C: Client> Vtable<C> {
     const FUNCTIONS: abi::peer_memory_client = abi::peer_memory_client {
         name: [0; 64],
         version: [0; 16],
-        acquire: Some(acquire::<C>),
-        get_pages: Some(get_pages::<C>),
-        dma_map: Some(dma_map::<C>),
-        dma_unmap: Some(dma_unmap::<C>),
-        put_pages: Some(put_pages),
-        get_page_size: Some(get_page_size),
-        release: Some(release::<C>),
+        acquire: Some(Self::acquire_callback),
+        get_pages: Some(Self::get_pages_callback),
+        dma_map: Some(Self::dma_map_callback),
+        dma_unmap: Some(Self::dma_unmap_callback),
+        put_pages: Some(Self::put_pages_callback),
+        get_page_size: Some(Self::get_page_size_callback),
+        release: Some(Self::release_callback),
     };
+
+    /// Pins the addresses and claims them, if they are GPU memory of this process. Returns 1 if the
+    /// client claims the addresses, and 0 otherwise. Also returns 1 if the memory is GPU memory but
+    /// cannot be pinned (see [`to_client_context`]).
+    ///
+    /// # Safety
+    ///
+    /// `client_context` must be valid for storing a pointer.
+    unsafe extern "C" fn acquire_callback(
+        address: c_ulong,
+        len: usize,
+        _private: *mut c_void,
+        _name: *mut c_char,
+        client_context: *mut *mut c_void,
+    ) -> c_int {
+        if !OPEN.load(Ordering::Acquire) {
+            return 0;
+        }
+        let claim = match claim::<C>(address as u64, len as u64) {
+            Ok(None) => return 0,
+            Ok(Some(registration)) => Ok(registration.into_core()),
+            Err(error) => Err(error),
+        };
+        // SAFETY: By this function's requirement `client_context` is valid for storing a pointer.
+        unsafe { *client_context = to_client_context(claim) };
+        1
+    }
+
+    /// Lets the client store `core_context`, by which the core identifies the registration. Returns the
+    /// error of [`Self::acquire_callback`] if that has failed.
+    extern "C" fn get_pages_callback(
+        _address: c_ulong,
+        _len: usize,
+        _write: c_int,
+        _force: c_int,
+        _table: *mut abi::sg_table,
+        client_context: *mut c_void,
+        core_context: u64,
+    ) -> c_int {
+        let result = from_client_context(client_context)
+            .and_then(|number| C::get_pages(number, CoreContext(core_context)));
+        from_result(result.inspect_err(stats::failed))
+    }
+
+    /// Maps the memory for `device`, and stores the scatterlist in `table` and the number of its
+    /// entries in `mapped`. Returns 0 or a negative error number.
+    ///
+    /// # Safety
+    ///
+    /// `device` must be NULL or a device that exists during the call. `table` and `mapped` must be
+    /// valid for writing.
+    unsafe extern "C" fn dma_map_callback(
+        table: *mut abi::sg_table,
+        client_context: *mut c_void,
+        device: *mut abi::device,
+        _dmasync: c_int,
+        mapped: *mut c_int,
+    ) -> c_int {
+        // SAFETY: By this function's requirement `device` is NULL or a device that exists during the
+        // call.
+        let device = unsafe { Device::from_raw(device) };
+        let result =
+            from_client_context(client_context).and_then(|number| C::dma_map(number, device?));
+        from_result(match result {
+            Ok(ours) => {
+                stats::add(abi::NVPM_COUNT_REGISTRATIONS, 1);
+                // SAFETY: By this function's requirement both pointers are valid for writing. `mapped`
+                // may point into `table`, so it is written last. The number of entries has 32 bits.
+                unsafe {
+                    *table = ours;
+                    *mapped = ours.nents as c_int;
+                }
+                Ok(())
+            }
+            Err(error) => {
+                stats::failed(&error);
+                Err(error)
+            }
+        })
+    }
+
+    /// Undoes the mapping. Always returns 0, because the core ignores the result.
+    extern "C" fn dma_unmap_callback(
+        _table: *mut abi::sg_table,
+        client_context: *mut c_void,
+        _device: *mut abi::device,
+    ) -> c_int {
+        if let Ok(number) = from_client_context(client_context) {
+            C::dma_unmap(number);
+        }
+        0
+    }
+
+    /// Does nothing, because [`Self::release_callback`] unpins the pages. Unpinning waits for a running free callback.
+    /// Older cores hold a lock while they call `put_pages`, and the free callback may wait for this
+    /// lock. If `put_pages` unpinned the pages, both could therefore wait for each other.
+    extern "C" fn put_pages_callback(_table: *mut abi::sg_table, _client_context: *mut c_void) {}
+
+    /// Returns the kernel's page size, because the scatterlist covers whole pages of the kernel.
+    extern "C" fn get_page_size_callback(_client_context: *mut c_void) -> c_ulong {
+        abi::page_size() as c_ulong
+    }
+
+    /// Ends the registration, which the core does not need any more.
+    ///
+    /// # Safety
+    ///
+    /// `client_context` must be from [`Self::acquire_callback`], and must not be used again.
+    unsafe extern "C" fn release_callback(client_context: *mut c_void) {
+        if let Ok(number) = from_client_context(client_context) {
+            C::release(number);
+            // SAFETY: By this function's requirement `acquire` has given the registration to the core,
+            // and the core gives it back once.
+            drop(unsafe { Registration::from_core(number) });
+        }
+    }
 }
 
 /// Returns the structure that describes the client to the core.
@@ -215,33 +353,6 @@ fn fill(field: &mut [c_char], text: &str) {
     }
 }
 
-/// Pins the addresses and claims them, if they are GPU memory of this process. Returns 1 if the
-/// client claims the addresses, and 0 otherwise. Also returns 1 if the memory is GPU memory but
-/// cannot be pinned (see [`to_client_context`]).
-///
-/// # Safety
-///
-/// `client_context` must be valid for storing a pointer.
-unsafe extern "C" fn acquire<C: Client>(
-    address: c_ulong,
-    len: usize,
-    _private: *mut c_void,
-    _name: *mut c_char,
-    client_context: *mut *mut c_void,
-) -> c_int {
-    if !OPEN.load(Ordering::Acquire) {
-        return 0;
-    }
-    let claim = match claim::<C>(address as u64, len as u64) {
-        Ok(None) => return 0,
-        Ok(Some(registration)) => Ok(registration.into_core()),
-        Err(error) => Err(error),
-    };
-    // SAFETY: By this function's requirement `client_context` is valid for storing a pointer.
-    unsafe { *client_context = to_client_context(claim) };
-    1
-}
-
 /// Asks the client to claim `len` bytes at `address`. Returns [`None`] if it does not claim them.
 fn claim<C: Client>(address: u64, len: u64) -> Result<Option<Registration>> {
     // [`ModuleRef::get`] fails while the module is being unloaded. The module then accepts no new
@@ -259,8 +370,8 @@ fn claim<C: Client>(address: u64, len: u64) -> Result<Option<Registration>> {
 
 /// Converts a claim to the pointer that the core keeps. The pointer is the number of the
 /// registration, or an error in the encoding of `ERR_PTR()`. The core ignores errors from
-/// `acquire`. If a registration fails, [`acquire`] therefore claims the memory nevertheless, and
-/// [`get_pages`] returns the error to the user.
+/// `acquire`. If a registration fails, [`Vtable::acquire_callback`] therefore claims the memory nevertheless, and
+/// [`Vtable::get_pages_callback`] returns the error to the user.
 fn to_client_context(claim: Result<RegistrationNumber>) -> *mut c_void {
     let value = match claim {
         Ok(number) => number.to_raw() as usize,
@@ -273,93 +384,5 @@ fn from_client_context(client_context: *mut c_void) -> Result<RegistrationNumber
     match client_context as isize {
         error @ -4095..=-1 => Err(Error::from_errno(error as i32)),
         number => Ok(RegistrationNumber::from_raw(number as u64)),
-    }
-}
-
-/// Lets the client store `core_context`, by which the core identifies the registration. Returns the
-/// error of [`acquire`] if `acquire` has failed.
-extern "C" fn get_pages<C: Client>(
-    _address: c_ulong,
-    _len: usize,
-    _write: c_int,
-    _force: c_int,
-    _table: *mut abi::sg_table,
-    client_context: *mut c_void,
-    core_context: u64,
-) -> c_int {
-    let result =
-        from_client_context(client_context).and_then(|number| C::get_pages(number, core_context));
-    from_result(result.inspect_err(stats::failed))
-}
-
-/// Maps the memory for `device`, and stores the scatterlist in `table` and the number of its
-/// entries in `mapped`. Returns 0 or a negative error number.
-///
-/// # Safety
-///
-/// `device` must be NULL or a device that exists during the call. `table` and `mapped` must be
-/// valid for writing.
-unsafe extern "C" fn dma_map<C: Client>(
-    table: *mut abi::sg_table,
-    client_context: *mut c_void,
-    device: *mut abi::device,
-    _dmasync: c_int,
-    mapped: *mut c_int,
-) -> c_int {
-    // SAFETY: By this function's requirement `device` is NULL or a device that exists during the
-    // call.
-    let device = unsafe { Device::from_raw(device) };
-    let result = from_client_context(client_context).and_then(|number| C::dma_map(number, device?));
-    from_result(match result {
-        Ok(ours) => {
-            stats::add(abi::NVPM_COUNT_REGISTRATIONS, 1);
-            // SAFETY: By this function's requirement both pointers are valid for writing. `mapped`
-            // may point into `table`, so it is written last. The number of entries has 32 bits.
-            unsafe {
-                *table = ours;
-                *mapped = ours.nents as c_int;
-            }
-            Ok(())
-        }
-        Err(error) => {
-            stats::failed(&error);
-            Err(error)
-        }
-    })
-}
-
-/// Undoes the mapping. Always returns 0, because the core ignores the result.
-extern "C" fn dma_unmap<C: Client>(
-    _table: *mut abi::sg_table,
-    client_context: *mut c_void,
-    _device: *mut abi::device,
-) -> c_int {
-    if let Ok(number) = from_client_context(client_context) {
-        C::dma_unmap(number);
-    }
-    0
-}
-
-/// Does nothing, because [`release`] unpins the pages. Unpinning waits for a running free callback.
-/// Older cores hold a lock while they call `put_pages`, and the free callback may wait for this
-/// lock. If `put_pages` unpinned the pages, both could therefore wait for each other.
-extern "C" fn put_pages(_table: *mut abi::sg_table, _client_context: *mut c_void) {}
-
-/// Returns the kernel's page size, because the scatterlist covers whole pages of the kernel.
-extern "C" fn get_page_size(_client_context: *mut c_void) -> c_ulong {
-    abi::page_size() as c_ulong
-}
-
-/// Ends the registration, which the core does not need any more.
-///
-/// # Safety
-///
-/// `client_context` must be from [`acquire`], and must not be used again.
-unsafe extern "C" fn release<C: Client>(client_context: *mut c_void) {
-    if let Ok(number) = from_client_context(client_context) {
-        C::release(number);
-        // SAFETY: By this function's requirement `acquire` has given the registration to the core,
-        // and the core gives it back once.
-        drop(unsafe { Registration::from_core(number) });
     }
 }

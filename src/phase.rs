@@ -18,8 +18,10 @@ use crate::{
 };
 
 /// The core's number for a registration. This module passes the number to the core when it revokes
-/// the registration. The number may be 0.
-pub(crate) type CoreContext = u64;
+/// the registration. The number may be 0. [`crate::registry::RegistrationNumber`] is this module's
+/// own number for the same registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CoreContext(pub(crate) u64);
 
 /// The phases in the life of a registration. Persistent registrations only have the phases
 /// `Pinning`, `Persistent` and `InCall`.

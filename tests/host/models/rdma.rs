@@ -23,6 +23,7 @@ use crate::{
     driver::FIRST_GPU,
     linux::{self, Stage},
     map_type::{self, MapType},
+    page_table::Gpu,
     world::{may_sleep, note, task, world},
 };
 
@@ -472,7 +473,7 @@ impl Rdma {
                 // SAFETY: Devices exist until the end of the world.
                 let device = unsafe { crate::device::Device::from_raw(pointer) }
                     .expect("it is a PCI device");
-                map_type::remember([FIRST_GPU; 16], device, Ok(MapType::Ours));
+                map_type::remember(Gpu([FIRST_GPU; 16]), device, Ok(MapType::Ours));
             });
         }
         pointer
