@@ -83,6 +83,12 @@ static const char *nvpm_serving_name(const struct kobject *module)
 bool nvpm_other_serves(void)
 {
 	/*
+	 * The core is not asked, because two clients of one name are not refused everywhere: cores
+	 * without files in sysfs take both, and each then pins the same memory. Other cores refuse
+	 * the second one with a stack trace in the kernel's log, which monitoring reports as a fault
+	 * of the kernel. The service cannot look either, because modprobe and the image load the
+	 * module without it.
+	 *
 	 * The kernel does not export the set of all modules, but this module's own object has a
 	 * pointer to the set. kset_find_obj() is only for GPL modules, so the loop below searches
 	 * the set.
