@@ -34,22 +34,14 @@ pub(crate) enum Phase {
     /// [`Self::change`] also leaves `InCall`, as a placeholder until the next phase is stored. No
     /// other thread sees the placeholder, because the lock is held until then.
     InCall,
-    /// The driver has pinned the pages revocably. Another phase follows when the driver takes the
-    /// pages back.
+    /// The driver has pinned the pages revocably, and no device can reach the memory. Another phase
+    /// follows when the driver takes the pages back.
     Pinned {
         pin: RevocablePin,
-        memory: PinnedMemory,
-    },
-    /// The core has passed its number for the registration to this module.
-    Bound {
-        core_context: CoreContext,
-        pin: RevocablePin,
-        memory: PinnedMemory,
-    },
-    /// A call of the core is mapping the pages, or has failed to map them.
-    Mapping {
-        core_context: CoreContext,
-        pin: RevocablePin,
+        /// The core's number, after the core has passed it to this module.
+        core_context: Option<CoreContext>,
+        /// The memory, until a call of the core takes it to map the pages.
+        memory: Option<PinnedMemory>,
     },
     /// The device may use the addresses.
     Mapped {
@@ -104,13 +96,46 @@ impl Phase {
         mem::forget(mem::replace(self, next));
     }
 
+    /// Stores the core's number in the phase `Pinned`. This and [`Self::begin_mapping`] change the
+    /// phase in place, because a copy of the phase costs time under the lock.
+    pub(crate) fn bind(&mut self, number: CoreContext) -> Result {
+        match self {
+            Self::Pinned {
+                core_context: unknown @ None,
+                ..
+            } => {
+                *unknown = Some(number);
+                Ok(())
+            }
+            other => Err(other.refuse()),
+        }
+    }
+
+    /// Takes the memory out of the phase `Pinned`, so that the pages are mapped only once.
+    pub(crate) fn begin_mapping(&mut self) -> Result<PinnedMemory> {
+        let memory = match self {
+            Self::Pinned {
+                core_context: Some(_),
+                memory,
+                ..
+            } => memory.take(),
+            _ => None,
+        };
+        memory.ok_or_else(|| self.refuse())
+    }
+
+    /// Returns the error for the core, which has made a call that is not possible in this phase.
+    pub(crate) fn refuse(&self) -> Error {
+        match self {
+            Self::Revoked { .. } => EFAULT,
+            _ => EINVAL,
+        }
+    }
+
     /// Returns the revocable pin, or [`None`] if the phase has a mapping or no revocable pin.
     pub(crate) fn into_pin(self) -> Option<RevocablePin> {
         match self {
-            Self::Pinned { pin, .. }
-            | Self::Bound { pin, .. }
-            | Self::Mapping { pin, .. }
-            | Self::Unmapped { pin, .. } => Some(pin),
+            Self::Pinned { pin, .. } | Self::Unmapped { pin, .. } => Some(pin),
             // The pin of a registration that is mapped is not returned, because the mapping must be
             // undone before the pages are unpinned.
             Self::Mapped { .. }
@@ -130,9 +155,7 @@ impl Phase {
         match self {
             Self::Pinning => abi::NVPM_REGION_PINNING,
             Self::Persistent(pin) => pin.state(),
-            Self::InCall | Self::Pinned { .. } | Self::Bound { .. } | Self::Mapping { .. } => {
-                abi::NVPM_REGION_PINNED
-            }
+            Self::InCall | Self::Pinned { .. } => abi::NVPM_REGION_PINNED,
             Self::Mapped { .. } => abi::NVPM_REGION_MAPPED,
             Self::Revoking { .. } => abi::NVPM_REGION_REVOKING,
             Self::Revoked { .. } => abi::NVPM_REGION_REVOKED,
@@ -157,15 +180,5 @@ impl<'a> Place<'a> {
     pub(crate) fn fill(self, phase: Phase) -> Filled<'a> {
         self.0.follow_empty(phase);
         Filled(PhantomData)
-    }
-
-    /// Stores the same `phase` again, because the core has made a call that is not possible in this
-    /// phase. Also returns the error that the core receives.
-    pub(crate) fn refill<R>(self, phase: Phase) -> (Filled<'a>, Result<R>) {
-        let error = match phase {
-            Phase::Revoked { .. } => EFAULT,
-            _ => EINVAL,
-        };
-        (self.fill(phase), Err(error))
     }
 }

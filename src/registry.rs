@@ -23,7 +23,8 @@ use crate::{
     global::{Global, Installed},
     module_ref::ModuleRef,
     orphans::{UserNode, Users},
-    phase::{Filled, Phase, Place},
+    phase::{CoreContext, Filled, Phase, Place},
+    pin::PinnedMemory,
     process::{current_comm, Process},
     stats,
 };
@@ -62,7 +63,7 @@ enum Keeper {
 /// The record of a registration. A record exists until the core has released the registration, and
 /// the record of an orphan exists until the memory is freed.
 pub(crate) struct Record {
-    /// Only [`Self::change`] and [`Self::follow_empty`] change the phase.
+    /// Only this type's functions change the phase.
     phase: Phase,
     range: Range,
     process: Process,
@@ -112,6 +113,16 @@ impl Record {
         event: impl for<'a> FnOnce(Phase, Place<'a>) -> (Filled<'a>, R),
     ) -> R {
         self.phase.change(event)
+    }
+
+    /// Stores the core's number, as [`Phase::bind`] does.
+    pub(crate) fn bind(&mut self, number: CoreContext) -> Result {
+        self.phase.bind(number)
+    }
+
+    /// Takes the memory out of the phase, as [`Phase::begin_mapping`] does.
+    pub(crate) fn begin_mapping(&mut self) -> Result<PinnedMemory> {
+        self.phase.begin_mapping()
     }
 
     /// Stores the phase that follows a phase without contents, as [`Phase::follow_empty`] does.

@@ -53,7 +53,7 @@ use crate::{
     orphans::too_many,
     parameters::persistent_instead,
     peer_client::{self, Client},
-    phase::{CoreContext, Filled, Phase, Place},
+    phase::{CoreContext, Phase},
     pin::{PersistentPin, PinError, RevocablePin},
     process::Process,
     ratelimit::pr_warn_ratelimited,
@@ -76,7 +76,11 @@ impl Client for Revocable {
         match unsafe { RevocablePin::new(range, number.to_raw()) } {
             Ok((pin, Ok(memory))) => {
                 registry::update(number, |record| {
-                    record.follow_empty(Phase::Pinned { pin, memory })
+                    record.follow_empty(Phase::Pinned {
+                        pin,
+                        core_context: None,
+                        memory: Some(memory),
+                    })
                 });
                 Ok(true)
             }
@@ -91,17 +95,8 @@ impl Client for Revocable {
     }
 
     fn get_pages(number: RegistrationNumber, core_context: CoreContext) -> Result {
-        advance(number, |phase, place| match phase {
-            Phase::Pinned { pin, memory } => {
-                let bound = Phase::Bound {
-                    core_context,
-                    pin,
-                    memory,
-                };
-                (place.fill(bound), Ok(()))
-            }
-            other => place.refill(other),
-        })
+        // No thread waits for this change.
+        registry::with(number, |record| record.bind(core_context)).unwrap_or(Err(EINVAL))
     }
 
     fn dma_map(number: RegistrationNumber, device: Device<'_>) -> Result<abi::sg_table> {
@@ -112,19 +107,10 @@ impl Client for Revocable {
             );
             return Err(eopnotsupp());
         }
-        let begun = registry::update(number, |record| {
+        // No thread waits for this change.
+        let begun = registry::with(number, |record| {
             let range = record.range();
-            record.change(|phase, place| match phase {
-                Phase::Bound {
-                    core_context,
-                    pin,
-                    memory,
-                } => {
-                    let filled = place.fill(Phase::Mapping { core_context, pin });
-                    (filled, Ok((memory, range)))
-                }
-                other => place.refill(other),
-            })
+            record.begin_mapping().map(|memory| (memory, range))
         });
         let (memory, range) = begun.unwrap_or(Err(EINVAL))?;
         if map_type::of_pair(memory.gpu, device, &range)? == Some(MapType::Driver) {
@@ -139,15 +125,17 @@ impl Client for Revocable {
     }
 
     fn dma_unmap(number: RegistrationNumber) {
-        let mapping = advance(number, |phase, place| match phase {
-            Phase::Mapped { pin, mapping, .. } => {
-                (place.fill(Phase::Unmapping { pin }), Ok(mapping))
-            }
-            // In all other phases there is no mapping, or the free callback's thread undoes the
-            // mapping.
-            other => place.refill(other),
+        let mapping = registry::update(number, |record| {
+            record.change(|phase, place| match phase {
+                Phase::Mapped { pin, mapping, .. } => {
+                    (place.fill(Phase::Unmapping { pin }), Some(mapping))
+                }
+                // In all other phases there is no mapping, or the free callback's thread undoes the
+                // mapping.
+                other => (place.fill(other), None),
+            })
         });
-        let Ok(mapping) = mapping else {
+        let Some(mapping) = mapping.flatten() else {
             return;
         };
         let list = mapping.unmap();
@@ -207,14 +195,6 @@ fn refuse(range: &Range) -> Result<bool> {
     }
 }
 
-/// Calls `event`, which changes the phase, and returns its result.
-fn advance<R>(
-    number: RegistrationNumber,
-    event: impl for<'a> FnOnce(Phase, Place<'a>) -> (Filled<'a>, Result<R>),
-) -> Result<R> {
-    registry::update(number, |record| record.change(event)).unwrap_or(Err(EINVAL))
-}
-
 /// This is the last step of `dma_map`. It stores the mapping, and returns the scatterlist for the
 /// core. If the memory was revoked during `dma_map`, this function undoes the mapping and returns
 /// an error.
@@ -227,7 +207,14 @@ fn end_mapping(
     let ended = registry::update(number, |record| {
         record.set_device(device);
         record.change(|phase, place| match (phase, late.take()) {
-            (Phase::Mapping { core_context, pin }, Some(mapping)) => {
+            (
+                Phase::Pinned {
+                    core_context: Some(core_context),
+                    pin,
+                    memory: None,
+                },
+                Some(mapping),
+            ) => {
                 let table = mapping.for_core();
                 let mapped = Phase::Mapped {
                     core_context,
@@ -238,7 +225,8 @@ fn end_mapping(
             }
             (other, mapping) => {
                 late = mapping;
-                place.refill(other)
+                let error = other.refuse();
+                (place.fill(other), Err(error))
             }
         })
     });
@@ -307,7 +295,7 @@ enum Release {
 /// In the phases `Pinning` and `Unmapping` this function waits for the other thread. In the phase
 /// `Mapped` a device can reach the memory. This function asks the core to stop the device, and then
 /// undoes the mapping. During the core's call, `release` may already have undone the mapping on
-/// this thread. In the phase `Mapping` another thread may be mapping the memory, from a copy of the
+/// this thread. In the phase `Pinned` another thread may be mapping the memory, from a copy of the
 /// page table (`PinnedMemory`). That thread later finds the phase `Revoked`, and undoes the mapping
 /// without giving the addresses to the core. This function drops the pin, except in the phase
 /// `Unpinning`. In that phase another thread has the pin, and checks for the phase `Revoked` before
@@ -351,10 +339,7 @@ fn revoked(phase: Phase, thread: i32) -> (Phase, Then) {
         }
         Phase::Unmapped { list, .. } => (Phase::Revoked { list }, Then::Nothing),
         // In these phases no device can reach the memory.
-        unmapped @ (Phase::Pinned { .. }
-        | Phase::Bound { .. }
-        | Phase::Mapping { .. }
-        | Phase::Unpinning) => (
+        unmapped @ (Phase::Pinned { .. } | Phase::Unpinning) => (
             Phase::Revoked { list: None },
             Then::Drop { _phase: unmapped },
         ),
