@@ -164,6 +164,13 @@ check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 # Tests the scripts of the service, of dkms and of the packages on systems that are made of files.
 check_scripts() { python3 -B -m pytest -q -p no:cacheprovider tests/scripts; }
 
+# Runs updates and removals at which the power is cut or a disk is full with dkms itself.
+check_dkms_steps() {
+	for program in /opt/dkms/*/usr/sbin/dkms; do
+		NVPM_DKMS=$program python3 -B -m pytest -q -p no:cacheprovider tests/scripts/test_steps.py
+	done
+}
+
 # Checks that, for each mutant of nvpm, the test that the mutant names fails.
 check_nvpm_mutants() { python3 -B tests/try_mutants.py nvpm; }
 check_scripts_mutants() { python3 -B tests/try_mutants.py scripts; }

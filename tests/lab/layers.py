@@ -37,8 +37,9 @@ These layers are only for some guests (the column "layers" of ../jobs.md):
     python      all of Python, for programs that measure
 
 No guest has these layers: pytest, which tests and checks programs of Python, and above it emulator,
-which runs programs of arm64, or languages, which has Java, Node, Go, gdb and valgrind; hosttools
-and clienttools, the crates for compiling other layers; and the layers of the packages.
+which runs programs of arm64, languages, which has Java, Node, Go, gdb and valgrind, or dkms, which
+has the program dkms of three releases of Debian; hosttools and clienttools, the crates for
+compiling other layers; and the layers of the packages.
 
 Guests of arm64 have the same layers, which are compiled here, on x86-64: they are built on the
 lab's own base with a cross compiler above it (cross), and booted above a root of the guest's own
@@ -582,6 +583,9 @@ class Layers:
     def extra_languages(self) -> None:
         self.add("languages", "Java, Node, Go, gdb and valgrind (300 MB)", network=True)
 
+    def extra_dkms(self) -> None:
+        self.add("dkms", "dkms of three releases of Debian", network=True)
+
     # ---- without a guest ------------------------------------------------------------------
 
     def compile(self, machine: str) -> None:
@@ -620,6 +624,9 @@ class Layers:
         elif name == "languages":
             self.extra_pytest()
             self.extra_languages()
+        elif name == "dkms":
+            self.extra_pytest()
+            self.extra_dkms()
         elif name == "debian11":
             self.stack = self.root("bullseye", BASE)
 
