@@ -26,6 +26,7 @@ use crate::{
     module_ref::ModuleRef,
     parameters,
     phase::CoreContext,
+    process::Process,
     ratelimit::pr_warn_ratelimited,
     registry::{Kind, Registration, RegistrationNumber},
     stats,
@@ -37,11 +38,11 @@ pub(crate) trait Client: 'static {
     /// The kind of this client.
     const KIND: Kind;
 
-    /// Pins `range`. Returns true if the client has claimed the range, and false if the range is
+    /// Pins `range` of `process`, the calling one. Returns true if the client has claimed the range, and false if the range is
     /// not GPU memory of the calling process or is left to another client. After an error the core
     /// asks no other client, and the user sees the error. Therefore, the only possible error for a
     /// range outside GPU memory is a lack of kernel memory.
-    fn acquire(number: RegistrationNumber, range: &Range) -> Result<bool>;
+    fn acquire(number: RegistrationNumber, range: &Range, process: Process) -> Result<bool>;
 
     /// Stores `core_context`, by which the core identifies the registration. The core calls this
     /// function when it takes the pages.
@@ -363,8 +364,9 @@ fn claim<C: Client>(address: u64, len: u64) -> Result<Option<Registration>> {
     if !probe_ends(&range) {
         return Ok(None);
     }
-    let registration = Registration::new(&range, C::KIND, module)?;
-    let claimed = C::acquire(registration.number(), &range)?;
+    let process = Process::current();
+    let registration = Registration::new(&range, process, C::KIND, module)?;
+    let claimed = C::acquire(registration.number(), &range, process)?;
     Ok(claimed.then_some(registration))
 }
 

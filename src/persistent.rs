@@ -17,6 +17,7 @@ use crate::{
     peer_client::Client,
     phase::{CoreContext, Phase},
     pin::{PersistentPin, PinError},
+    process::Process,
     registry::{self, Kind, RegistrationNumber},
 };
 
@@ -38,7 +39,7 @@ impl<const CATCH_ALL: bool> Client for PersistentClient<CATCH_ALL> {
         Kind::Persistent
     };
 
-    fn acquire(number: RegistrationNumber, range: &Range) -> Result<bool> {
+    fn acquire(number: RegistrationNumber, range: &Range, _: Process) -> Result<bool> {
         match PersistentPin::new(range) {
             Ok(pin) => {
                 put(number, pin, None);

@@ -62,19 +62,21 @@ pub(crate) enum Phase {
         #[allow(dead_code)] // The list is only kept until the record is removed.
         list: Option<SgTable>,
     },
-    /// The core has asked this module to undo the mapping, and the core's thread is undoing the
-    /// mapping.
-    Unmapping { pin: RevocablePin },
-    /// The mapping is undone, and the pages are still pinned.
-    Unmapped {
-        pin: RevocablePin,
-        list: Option<SgTable>,
-    },
+    /// The core has asked this module to undo the mapping. The pages are still pinned.
+    Unmapped { pin: RevocablePin, list: Unmapped },
     /// The core has released the registration, or will not receive the registration, because
     /// `acquire` fails. A thread is asking the driver to unpin the pages.
     Unpinning,
     /// The core has released the registration, and the pages stay pinned until the memory is freed.
     Orphan,
+}
+
+/// How far a mapping is undone.
+pub(crate) enum Unmapped {
+    /// The core's thread is undoing the mapping.
+    Soon,
+    /// The mapping is undone. The core may still read the list.
+    Done(Option<SgTable>),
 }
 
 impl Phase {
@@ -124,6 +126,25 @@ impl Phase {
         memory.ok_or_else(|| self.refuse())
     }
 
+    /// Tells whether another thread works for the registration, and a revocation must wait for it.
+    pub(crate) fn is_in_work(&self) -> bool {
+        matches!(
+            self,
+            Self::Pinning
+                | Self::Unmapped {
+                    list: Unmapped::Soon,
+                    ..
+                }
+        )
+    }
+
+    /// Stores the list of a mapping that the core's thread has undone.
+    pub(crate) fn end_unmapping(&mut self, undone: Option<SgTable>) {
+        if let Self::Unmapped { list, .. } = self {
+            *list = Unmapped::Done(undone);
+        }
+    }
+
     /// Returns the error for the core, which has made a call that is not possible in this phase.
     pub(crate) fn refuse(&self) -> Error {
         match self {
@@ -135,11 +156,15 @@ impl Phase {
     /// Returns the revocable pin, or [`None`] if the phase has a mapping or no revocable pin.
     pub(crate) fn into_pin(self) -> Option<RevocablePin> {
         match self {
-            Self::Pinned { pin, .. } | Self::Unmapped { pin, .. } => Some(pin),
+            Self::Pinned { pin, .. }
+            | Self::Unmapped {
+                pin,
+                list: Unmapped::Done(_),
+            } => Some(pin),
             // The pin of a registration that is mapped is not returned, because the mapping must be
             // undone before the pages are unpinned.
             Self::Mapped { .. }
-            | Self::Unmapping { .. }
+            | Self::Unmapped { .. }
             | Self::Pinning
             | Self::Persistent(_)
             | Self::InCall
@@ -159,9 +184,7 @@ impl Phase {
             Self::Mapped { .. } => abi::NVPM_REGION_MAPPED,
             Self::Revoking { .. } => abi::NVPM_REGION_REVOKING,
             Self::Revoked { .. } => abi::NVPM_REGION_REVOKED,
-            Self::Unmapping { .. } | Self::Unmapped { .. } | Self::Unpinning => {
-                abi::NVPM_REGION_UNMAPPED
-            }
+            Self::Unmapped { .. } | Self::Unpinning => abi::NVPM_REGION_UNMAPPED,
             Self::Orphan => abi::NVPM_REGION_ORPHANED,
         }
     }

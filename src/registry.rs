@@ -26,6 +26,7 @@ use crate::{
     phase::{CoreContext, Filled, Phase, Place},
     pin::PinnedMemory,
     process::{current_comm, Process},
+    sg_table::SgTable,
     stats,
 };
 
@@ -123,6 +124,11 @@ impl Record {
     /// Takes the memory out of the phase, as [`Phase::begin_mapping`] does.
     pub(crate) fn begin_mapping(&mut self) -> Result<PinnedMemory> {
         self.phase.begin_mapping()
+    }
+
+    /// Stores the list of a mapping that is undone, as [`Phase::end_unmapping`] does.
+    pub(crate) fn end_unmapping(&mut self, undone: Option<SgTable>) {
+        self.phase.end_unmapping(undone);
     }
 
     /// Stores the phase that follows a phase without contents, as [`Phase::follow_empty`] does.
@@ -289,11 +295,10 @@ pub(crate) fn update_when<R>(
     }
 }
 
-/// Counts the registration for its user. Returns true if the user may register, and false if
+/// Counts the registration for its user, `uid`. Returns true if the user may register, and false if
 /// the user has too many orphans. Registrations of root are not counted, because root may have
 /// any number of orphans.
-pub(crate) fn count_for_user(number: RegistrationNumber) -> Result<bool> {
-    let uid = Process::current().uid();
+pub(crate) fn count_for_user(number: RegistrationNumber, uid: u32) -> Result<bool> {
     if uid == 0 {
         return Ok(true);
     }
@@ -353,12 +358,18 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    /// Makes the record of a new registration of `range`, which is memory of the calling process.
-    pub(crate) fn new(range: &Range, client: Kind, module: ModuleRef) -> Result<Self> {
+    /// Makes the record of a new registration of `range`, which is memory of `process`, the calling
+    /// one.
+    pub(crate) fn new(
+        range: &Range,
+        process: Process,
+        client: Kind,
+        module: ModuleRef,
+    ) -> Result<Self> {
         let record = Record {
             phase: Phase::Pinning,
             range: *range,
-            process: Process::current(),
+            process,
             // SAFETY: The function is callable from any context.
             since: unsafe { abi::nvpm_seconds() },
             domain: abi::NVPM_NO_DEVICE,

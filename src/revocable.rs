@@ -53,7 +53,7 @@ use crate::{
     orphans::too_many,
     parameters::persistent_instead,
     peer_client::{self, Client},
-    phase::{CoreContext, Phase},
+    phase::{CoreContext, Phase, Unmapped},
     pin::{PersistentPin, PinError, RevocablePin},
     process::Process,
     ratelimit::pr_warn_ratelimited,
@@ -67,9 +67,9 @@ pub(crate) struct Revocable;
 impl Client for Revocable {
     const KIND: Kind = Kind::Revocable;
 
-    fn acquire(number: RegistrationNumber, range: &Range) -> Result<bool> {
-        if !registry::count_for_user(number)? {
-            return refuse(range);
+    fn acquire(number: RegistrationNumber, range: &Range, process: Process) -> Result<bool> {
+        if !registry::count_for_user(number, process.uid())? {
+            return refuse(range, process.uid());
         }
         // SAFETY: The callback waits as long as the phase is `Pinning`. This thread changes the
         // phase after it has the result, and before it unpins the pages.
@@ -86,7 +86,7 @@ impl Client for Revocable {
             }
             Ok((pin, Err(error))) => {
                 registry::update(number, |record| record.follow_empty(Phase::Unpinning));
-                unpin(pin, number, range, Process::current());
+                unpin(pin, number, range, process);
                 Err(error)
             }
             Err(PinError::NotGpuMemory) => Ok(false),
@@ -128,7 +128,8 @@ impl Client for Revocable {
         let mapping = registry::update(number, |record| {
             record.change(|phase, place| match phase {
                 Phase::Mapped { pin, mapping, .. } => {
-                    (place.fill(Phase::Unmapping { pin }), Some(mapping))
+                    let list = Unmapped::Soon;
+                    (place.fill(Phase::Unmapped { pin, list }), Some(mapping))
                 }
                 // In all other phases there is no mapping, or the free callback's thread undoes the
                 // mapping.
@@ -142,15 +143,7 @@ impl Client for Revocable {
         // The pages stay pinned until `release`, which the core calls without the mapping lock. A
         // callback that waits for the end of the unmapping continues after this change of the
         // phase.
-        registry::update(number, |record| {
-            record.change(|phase, place| {
-                let unmapped = match phase {
-                    Phase::Unmapping { pin } => Phase::Unmapped { pin, list },
-                    other => other,
-                };
-                (place.fill(unmapped), ())
-            });
-        });
+        registry::update(number, |record| record.end_unmapping(list));
     }
 
     fn release(number: RegistrationNumber) {
@@ -186,12 +179,12 @@ impl Client for Revocable {
     }
 }
 
-/// Returns the result of `acquire` for a user who has too many orphans. If `range` is GPU memory,
+/// Returns the result of `acquire` for the user `uid`, who has too many orphans. If `range` is GPU memory,
 /// the result is an error. Otherwise it is false, so that the core asks the other clients.
-fn refuse(range: &Range) -> Result<bool> {
+fn refuse(range: &Range, uid: u32) -> Result<bool> {
     match PersistentPin::new(&range.first_page()) {
         Err(PinError::NotGpuMemory) => Ok(false),
-        _ => Err(too_many(Process::current().uid())),
+        _ => Err(too_many(uid)),
     }
 }
 
@@ -292,7 +285,7 @@ enum Release {
 /// reaches the memory through the registration's mapping, that no thread reads the pin's page
 /// table, and that no thread will use the pin.
 ///
-/// In the phases `Pinning` and `Unmapping` this function waits for the other thread. In the phase
+/// While another thread pins the memory or undoes the mapping, this function waits for that thread. In the phase
 /// `Mapped` a device can reach the memory. This function asks the core to stop the device, and then
 /// undoes the mapping. During the core's call, `release` may already have undone the mapping on
 /// this thread. In the phase `Pinned` another thread may be mapping the memory, from a copy of the
@@ -304,12 +297,14 @@ enum Release {
 pub(crate) extern "C" fn nvpm_revoke(number: u64) {
     let number = RegistrationNumber::from_raw(number);
     let thread = thread();
-    let then = registry::update_when(number, |record| match record.phase() {
-        Phase::Pinning | Phase::Unmapping { .. } => None,
-        _ => record.change(|phase, place| {
+    let then = registry::update_when(number, |record| {
+        if record.phase().is_in_work() {
+            return None;
+        }
+        record.change(|phase, place| {
             let (phase, then) = revoked(phase, thread);
             (place.fill(phase), Some(then))
-        }),
+        })
     });
     match then {
         Some(Then::Invalidate(core_context)) => revoke_mapped(number, core_context),
@@ -322,8 +317,8 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
 }
 
 /// Returns the phase that follows `phase` when the driver takes the memory back, and the work that
-/// the callback on `thread` must do. `phase` is neither `Pinning` nor `Unmapping`, because the
-/// callback has waited for the end of these phases.
+/// the callback on `thread` must do. No other thread pins the memory or undoes the mapping, because
+/// the callback has waited for the end of that work.
 fn revoked(phase: Phase, thread: i32) -> (Phase, Then) {
     match phase {
         Phase::Mapped {
@@ -337,7 +332,10 @@ fn revoked(phase: Phase, thread: i32) -> (Phase, Then) {
                 Then::Invalidate(core_context),
             )
         }
-        Phase::Unmapped { list, .. } => (Phase::Revoked { list }, Then::Nothing),
+        Phase::Unmapped {
+            list: Unmapped::Done(list),
+            ..
+        } => (Phase::Revoked { list }, Then::Nothing),
         // In these phases no device can reach the memory.
         unmapped @ (Phase::Pinned { .. } | Phase::Unpinning) => (
             Phase::Revoked { list: None },

@@ -10,6 +10,7 @@ use crate::{
     module_ref::ModuleRef,
     peer_client::Client,
     persistent::Persistent,
+    process::Process,
     rdma,
     registry::{self, Kind, Registration},
     world::{as_process, spawn, task, watched, world},
@@ -201,7 +202,8 @@ fn no_more_when_it_ends() {
         let module = Module::revocable();
         let range = Range::new(A, GPU_PAGE).unwrap();
         let module_ref = ModuleRef::get().unwrap();
-        let registered = Registration::new(&range, Kind::Persistent, module_ref).unwrap();
+        let registered =
+            Registration::new(&range, Process::current(), Kind::Persistent, module_ref).unwrap();
         let number = registered.number();
         let waiting = spawn("waits", OWNER, move || {
             registry::update_when(number, |_| None::<()>)
@@ -248,10 +250,14 @@ fn no_more_for_a_late_call() {
         allocate(A);
         let range = Range::new(A, GPU_PAGE).unwrap();
         let module_ref = ModuleRef::get().unwrap();
-        let registered = Registration::new(&range, Kind::Persistent, module_ref).unwrap();
+        let registered =
+            Registration::new(&range, Process::current(), Kind::Persistent, module_ref).unwrap();
         let number = registered.number();
         drop(registered);
-        assert_eq!(Persistent::acquire(number, &range), Ok(true));
+        assert_eq!(
+            Persistent::acquire(number, &range, Process::current()),
+            Ok(true)
+        );
         assert!(!world().driver.is_pinned());
         Persistent::dma_unmap(number);
         free(A);
