@@ -4,7 +4,7 @@
 # Unpacks the program dkms of several releases of Debian into /opt/dkms/RELEASE.
 set -euo pipefail
 apt-get update
-mkdir /tmp/debs
+mkdir /tmp/debs /opt/dkms
 cd /tmp/debs
 for suite in bullseye bookworm trixie; do
 	apt-get download "dkms/$suite"
