@@ -67,6 +67,7 @@ struct nvpm_process {
 };
 
 void nvpm_current_process(struct nvpm_process *process);
+bool nvpm_is_current(const struct nvpm_process *process);
 /* Copies the process's name, 15 bytes padded with zeros. */
 void nvpm_current_comm(u8 *comm);
 s32 nvpm_current_tid(void);

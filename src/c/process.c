@@ -38,6 +38,12 @@ void nvpm_current_process(struct nvpm_process *process)
 	process->uid = __kuid_val(nvpm_responsible_user());
 }
 
+bool nvpm_is_current(const struct nvpm_process *process)
+{
+	return process->tgid == task_tgid_nr(current) &&
+	       process->born == nvpm_task_born(current->group_leader);
+}
+
 void nvpm_current_comm(u8 *comm)
 {
 	/*

@@ -291,6 +291,9 @@ extern "C" {
     pub fn nvpm_current_process(process: *mut nvpm_process);
 }
 extern "C" {
+    pub fn nvpm_is_current(process: *const nvpm_process) -> bool_;
+}
+extern "C" {
     pub fn nvpm_current_comm(comm: *mut u8_);
 }
 extern "C" {

@@ -17,6 +17,14 @@ TEST(a_thread_of_a_process)
 	SAME(40, process.tgid);
 	SAME(1000, process.uid);
 	SAME(42, nvpm_current_tid());
+	/* The user does not matter, but both other values do. */
+	process.uid++;
+	TRUE(nvpm_is_current(&process));
+	process.tgid = 42;
+	TRUE(!nvpm_is_current(&process));
+	process.tgid = 40;
+	process.born++;
+	TRUE(!nvpm_is_current(&process));
 }
 
 /* Returns the user for whom a registration counts if its process is in this namespace. */

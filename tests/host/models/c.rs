@@ -259,6 +259,14 @@ extern "C" fn nvpm_current_process(process: *mut nvpm_process) {
 }
 
 #[no_mangle]
+extern "C" fn nvpm_is_current(process: *const nvpm_process) -> bool {
+    let task = task();
+    // SAFETY: The caller's pointer is valid.
+    let process = unsafe { &*process };
+    process.tgid == task.process && process.born == task.born.get()
+}
+
+#[no_mangle]
 extern "C" fn nvpm_current_comm(comm: *mut u8) {
     // SAFETY: The caller's array has room for a name of this length.
     unsafe { comm.copy_from_nonoverlapping(COMM.as_ptr(), COMM.len()) };
