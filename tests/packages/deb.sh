@@ -23,7 +23,7 @@ broken() {
 # its module of VERSION; and that dkms knows the module as version KNOWN.
 keeps() {
 	refused "$1" "nv_peer_mem is not built for kernel $kver: src/c/module.c:" dpkg -i --force-downgrade "$4"
-	check "$1: and what is left" says "Kernel $kver keeps its module of version $2+ is removed, run: "
+	check "$1: and what is left" says "Kernel $kver keeps its module of version $2+"
 	check "$1: and that no kernel is without" says "Each kernel has a module, which may be that of an earlier version."
 	check "$1: and what to do" says "dpkg --configure -a"
 	check "$1: the older module is still there" [ "$(module_version)" = "$2" ]
