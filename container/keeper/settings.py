@@ -36,11 +36,16 @@ def settings(environment: Mapping[str, str], release: Path = RELEASE) -> Setting
     if name not in OWN_NAMES:
         raise Wrong(f"NVPM_NAME={name}: the module is called {' or '.join(OWN_NAMES)}")
     parameters = environment.get("NVPM_PARAMETERS", "").split()
+    # The release's own source says which parameters the module has.
+    source = (release / "src/c/module.c").read_text(encoding="utf-8")
+    switches = re.findall(r"^module_param_cb\((\w+), &nvpm_switch,", source, re.MULTILINE)
     for parameter in parameters:
-        if not re.fullmatch(r"(persistent_api_support|peerdirect_support)=[01]", parameter):
+        switch, _, value = parameter.partition("=")
+        if switch not in switches or value not in ("0", "1"):
+            known = " and ".join(f"{switch}=0 or 1" for switch in switches)
             raise Wrong(
-                f"NVPM_PARAMETERS has {parameter!r}: the parameters are persistent_api_support=0 "
-                "or 1 and peerdirect_support=0 or 1, separated by blanks"
+                f"NVPM_PARAMETERS has {parameter!r}: the parameters are {known}, separated by "
+                "blanks"
             )
     port = environment.get("NVPM_METRICS_PORT", str(PORT))
     if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:

@@ -28,17 +28,33 @@ def test_defaults() -> None:
     assert settings(chosen, TOP) == Settings("nv_peer_mem", both, 0, version)
 
 
+def copy_release(to: Path) -> None:
+    """Copies the files of a release that decide about settings."""
+    for name in ("build", "src"):
+        shutil.copytree(TOP / name, to / name)
+    for name in ("Kbuild", "dkms.conf"):
+        shutil.copy(TOP / name, to)
+
+
 def test_two_images_of_one_version(tmp_path: Path) -> None:
     """The sources decide what the cache keeps, and whether a loaded module is current."""
-    for name in ("build", "src"):
-        shutil.copytree(TOP / name, tmp_path / name)
-    for name in ("Kbuild", "dkms.conf"):
-        shutil.copy(TOP / name, tmp_path)
+    copy_release(tmp_path)
     same = settings({}, tmp_path).version
     assert same == settings({}, TOP).version
     with (tmp_path / "src/lib.c").open("w", encoding="utf-8") as file:
         file.write("int mended;\n")
     assert settings({}, tmp_path).version != same
+
+
+def test_a_parameter_of_the_release(tmp_path: Path) -> None:
+    """The module's source decides which parameters there are."""
+    copy_release(tmp_path)
+    with (tmp_path / "src/c/module.c").open("a", encoding="utf-8") as file:
+        file.write("module_param_cb(longer, &nvpm_switch, &nvpm_longer, 0444);\n")
+    chosen = {"NVPM_PARAMETERS": "longer=1"}
+    assert settings(chosen, tmp_path).parameters == ["longer=1"]
+    with pytest.raises(Wrong, match="persistent_api_support=0 or 1, separated"):
+        settings(chosen, TOP)
 
 
 @pytest.mark.parametrize(

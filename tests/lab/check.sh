@@ -155,6 +155,33 @@ check_oldest() {
 		grep -v -e "$oldest_rustc or later" -e "is for development"; then return 1; fi
 }
 
+# The files that must name each parameter of the module (CONTRIBUTING.md has them as a list).
+parameter_places="src/c/nvpm.h src/include/bindings.rs src/parameters.rs README.md docs/installing.md docs/migrating.md
+	docs/nv_peer_mem.8 tests/host/c/module.c tests/host/models/c.rs tests/guest/scenarios/parameters.sh"
+
+# places_without PARAMETER: prints the files that do not name the parameter.
+places_without() {
+	local place
+	for place in $parameter_places tests/host/mutants; do
+		grep -rqE "(^|[^a-z_])(nvpm_|param_)?$1($|[^a-z_])" "$place" || echo "$place does not name the parameter $1"
+	done
+}
+
+# Checks that each file that has to name the module's parameters names all of them, that CONTRIBUTING.md
+# lists these files, and that a missing parameter would be found.
+check_parameters() {
+	local parameter place
+	sed -n 's/^module_param[a-z_]*(\([a-z_]*\),.*/\1/p' src/c/module.c >/tmp/parameters
+	[ "$(wc -l </tmp/parameters)" -ge 2 ]
+	while read -r parameter; do places_without "$parameter"; done </tmp/parameters >/tmp/places
+	for place in $parameter_places; do
+		grep -qF "\`$place\`" CONTRIBUTING.md || echo "CONTRIBUTING.md does not list $place"
+	done >>/tmp/places
+	cat /tmp/places
+	[ ! -s /tmp/places ]
+	[ "$(places_without no_such_parameter | wc -l)" = "$(wc -w <<<"$parameter_places mutants")" ]
+}
+
 # Measures how plainly comments and pages are written.
 check_prose() { python3 -B tests/lab/prose.py; }
 
@@ -390,11 +417,19 @@ check_ready() {
 	refused "checks the type of indirect calls" -DCONFIG_RETPOLINE -DCONFIG_CFI_CLANG
 }
 
-# Checks that the bindings in the tree are those that bindgen makes from the headers.
+# Checks that the bindings in the tree are those that bindgen makes from the headers. The command
+# `tests/run bindings` shares /tmp/new with this check, and takes the new file from it.
 check_bindings() {
 	cp src/include/bindings.rs /tmp/before
 	make bindings KVER="$kver"
-	diff -u /tmp/before src/include/bindings.rs
+	if [ -d /tmp/new ]; then
+		cp src/include/bindings.rs /tmp/new/
+		return
+	fi
+	diff -u /tmp/before src/include/bindings.rs || {
+		echo "tests/run bindings writes src/include/bindings.rs anew."
+		return 1
+	}
 }
 
 # Checks how a build compiles Rust, and which messages it prints about missing parts and packages to

@@ -69,6 +69,8 @@ class Job:
     answers: dict[str, Callable[..., str]] = field(default_factory=dict)
     # The only test that a check shall run, or an empty string for all tests.
     tests: str = ""
+    # Directories that a check shares with the host, as FROM:TO.
+    shares: list[str] = field(default_factory=list)
     # The command that repeats the job, if the usual command would run another job.
     again: str = ""
 
@@ -222,7 +224,7 @@ class Job:
         for name in self.runs:
             check = ["env", *words, "bash", "/checkout/tests/lab/check.sh", name]
             with self.kept_copy(name, made.stack) as binds:
-                self.run_logged(name, made.stack, *check, binds=binds)
+                self.run_logged(name, made.stack, *check, binds=[*binds, *self.shares])
 
     @contextlib.contextmanager
     def kept_copy(self, name: str, stack: str) -> Iterator[list[str]]:
