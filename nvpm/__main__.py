@@ -97,6 +97,11 @@ def ended(code: int) -> int:
     return code
 
 
+def end_by_signal(number: int, _frame: object) -> NoReturn:
+    """Ends nvpm by an exception, so that the programs that it has started end, too."""
+    sys.exit(128 + number)
+
+
 def cannot_print(why: Optional[str]) -> NoReturn:
     sys.stderr.write(f"nvpm: what it has to say cannot be written: {why}.\n")
     # os._exit() prevents that Python tries to write the same output again at its end.
@@ -113,6 +118,10 @@ if os.path.isdir(place):
 # If the reader of the output stops early, as in `nvpm status | head`, SIGPIPE ends this program
 # without a message.
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+for hangup_or_end in (signal.SIGHUP, signal.SIGTERM):
+    # A signal that nohup lets nvpm ignore stays ignored.
+    if signal.getsignal(hangup_or_end) == signal.SIG_DFL:
+        signal.signal(hangup_or_end, end_by_signal)
 # /dev/null takes the number of each closed standard file, so that no file that is opened later gets
 # this number.
 for descriptor in range(3):

@@ -4,9 +4,8 @@
 import argparse
 import os
 import re
-import signal
 import sys
-from typing import Callable, List, NamedTuple, NoReturn, Optional, Sequence, Set, Tuple, TypeVar
+from typing import Callable, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar
 
 from ..facts.fact import BAD, WARN, Fact, bad
 from ..options import Parser
@@ -216,14 +215,7 @@ class Reasons:
 # ---- the test ----
 
 
-def end_by_signal(number: int, _frame: object) -> NoReturn:
-    """Ends the program by an exception, so that all resources are released."""
-    sys.exit(128 + number)
-
-
 def main(machine: Machine, words: List[str]) -> int:
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end_by_signal)
     options = read_options(machine, words)
     if not options.html:
         return test(machine, options, None)

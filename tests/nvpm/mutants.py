@@ -12,6 +12,12 @@ PROGRAMS = "test_tables.py::test_programs"
 
 MUTANTS = [
     (
+        "test_programs.py::test_interrupted[15]",
+        "__main__.py",
+        "for hangup_or_end in (signal.SIGHUP, signal.SIGTERM):",
+        "for hangup_or_end in (signal.SIGHUP,):",
+    ),
+    (
         f"{VARIED}[VMD: a domain of its own below the root complex of another]",
         "read/pci.py",
         'place.rpartition("/pci")[2]',

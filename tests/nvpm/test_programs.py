@@ -98,9 +98,10 @@ def has_ended(number: int) -> None:
         time.sleep(0.01)
 
 
-def test_interrupted(tmp_path: Path) -> None:
-    """If a user interrupts nvpm, the programs that nvpm has started end, also their children. For
-    example, a selftest holds a GPU and a device."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted(tmp_path: Path, number: signal.Signals) -> None:
+    """If a user interrupts nvpm, or a scheduler ends it, the programs that nvpm has started end,
+    also their children. For example, a selftest holds a GPU and a device."""
     player = Player(tmp_path)
     Machine(player.environment["NVPM_SYSROOT"])
     note, program = tmp_path / "number", tmp_path / "bin/uname"
@@ -116,8 +117,8 @@ def test_interrupted(tmp_path: Path) -> None:
         while not note.exists():
             assert seconds_since(begun) < 60
             time.sleep(0.01)
-        nvpm.send_signal(signal.SIGINT)
-        nvpm.wait()
+        nvpm.send_signal(number)
+        assert nvpm.wait() == 128 + number
     has_ended(int(note.read_text()))
 
 
