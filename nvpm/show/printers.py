@@ -12,7 +12,7 @@ from ..facts import outcomes
 from ..facts.fact import BAD, GOOD, NONE, WARN, Fact, to_do
 from ..facts.status import Status
 from ..read import ways
-from ..read.machine import module_wanted, own_module
+from ..read.machine import loaded_version, module_wanted, own_module
 from ..read.names import folded
 from ..read.pci import gpus
 from . import answer
@@ -64,7 +64,9 @@ FAILED = "use/failed_"
 FAILURES = Figure(
     "failed_registrations_total", "counter", "Registrations that have failed, by cause.", "c"
 )
-KERNEL = Figure("info", "gauge", "The kernel that was running; always 1.", "")
+INFO = Figure(
+    "info", "gauge", "The running kernel and the version of the loaded module; always 1.", ""
+)
 LOADED = Figure("loaded", "gauge", "Whether the module nv_peer_mem is loaded.", "")
 POSSIBLE = Figure(
     "registration_possible", "gauge", "Whether GPU memory can be registered, in any way.", ""
@@ -96,7 +98,7 @@ NO_GPU = Fact(
     "gpus/number",
 )
 
-# One value of a metric, with a label. The label is {} or {NAME: TEXT}.
+# One value of a metric, with its labels, {NAME: TEXT}.
 Sample = Tuple[Dict[str, str], Union[int, str]]
 
 
@@ -190,15 +192,17 @@ def metric(figure: Figure, *samples: Sample) -> Iterator[str]:
     yield f"# HELP {name} {figure.meaning}"
     yield f"# TYPE {name} {figure.kind}"
     for labels, value in samples:
-        label = "".join(f"{{{key}={quoted(text)}}}" for key, text in labels.items())
-        yield f"{name}{label} {value}"
+        label = ",".join(f"{key}={quoted(text)}" for key, text in labels.items())
+        yield f"{name}{{{label}}} {value}" if label else f"{name} {value}"
 
 
 def as_metrics(status: Status) -> Iterator[str]:
     judged = [fact for fact in status.facts if fact.verdict != NONE]
     verdicts = [fact.verdict for fact in judged]
     counts = figures(status)
-    yield from metric(KERNEL, ({"kernel": status.machine.kernel}, 1))
+    machine, name = status.machine, own_module(status.machine)
+    module = loaded_version(machine, name) if name else ""
+    yield from metric(INFO, ({"kernel": machine.kernel, "module": module}, 1))
     if status.state != "unknown":
         yield from metric(LOADED, ({}, int(status.state == "running")))
         yield from metric(POSSIBLE, ({}, int(not ways.in_the_way(status.machine))))

@@ -18,6 +18,12 @@ MUTANTS = [
         "for hangup_or_end in (signal.SIGHUP,):",
     ),
     (
+        f"{VARIED}[the build of the loaded module, under each name, and without a module]",
+        "show/printers.py",
+        'loaded_version(machine, name) if name else ""',
+        "loaded_version(machine, name)",
+    ),
+    (
         f"{VARIED}[VMD: a domain of its own below the root complex of another]",
         "read/pci.py",
         'place.rpartition("/pci")[2]',

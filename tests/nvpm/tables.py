@@ -69,7 +69,8 @@ TOOLS = ("modinfo", "mokutil", "ofed_info", "rpm", "systemctl")
 FORMS = ("status --all", "status --json", "status --prometheus")
 
 FACT = re.compile(r"(good|warn|bad|none) (\S+?)(?:: (.*?))?(?: -> (.*))?")
-SAMPLE = re.compile(r'([a-z_]+)(?:\{([a-z]+)="((?:[^"\\\n]|\\[\\"n])*)"\})? (\d+)')
+LABEL = r'([a-z]+)="((?:[^"\\\n]|\\[\\"n])*)"'
+SAMPLE = re.compile(rf"([a-z_]+)(?:\{{({LABEL}(?:,{LABEL})*)\}})? (?P<value>\d+)")
 EXPECTATIONS = (
     "good",
     "warn",
@@ -174,11 +175,12 @@ def check_metrics(said: dict[str, Any], text: str) -> list[str]:
     for line in text[:-1].split("\n"):
         match = SAMPLE.fullmatch(line)
         if match:
-            label = re.sub(r"\\(.)", r"\1", f"{{{match[2]}={match[3]}}}") if match[2] else ""
+            labels = (f"{name}={value}" for name, value in re.findall(LABEL, match[2] or ""))
+            label = re.sub(r"\\(.)", r"\1", f"{{{','.join(labels)}}}") if match[2] else ""
             assert match[1] == typed and typed + label not in samples, (
                 f"not below its type, or twice: {line}"
             )
-            samples[typed + label] = match[4]
+            samples[typed + label] = match["value"]
         elif line.startswith("# HELP "):
             helped, text = line.split(" ", 3)[2:]
             assert text and not any(sample.split("{")[0] == helped for sample in samples), (
@@ -197,7 +199,8 @@ def check_metrics(said: dict[str, Any], text: str) -> list[str]:
     assert judged == {
         sample: value for sample, value in samples.items() if sample.startswith("nvpm_fact{")
     }, samples
-    assert samples[f"nvpm_info{{kernel={said['kernel']}}}"] == "1", samples
+    info = f"nvpm_info{{kernel={said['kernel']},module="
+    assert [value for sample, value in samples.items() if sample.startswith(info)] == ["1"], samples
     assert (
         samples.get("nvpm_loaded")
         == {"running": "1", "not running": "0", "unknown": None}[said["state"]]

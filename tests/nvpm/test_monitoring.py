@@ -127,7 +127,7 @@ def test_dashboard(tmp_path: Path) -> None:
     nvpm prints is in the dashboard."""
     samples = metrics(tmp_path, f"{STATISTICS}/failed_driver = 3", f"{STATISTICS}/orphans = 2")
     printed = set(re.findall(r"(?m)^(nvpm_\w+)", samples))
-    labels = set(re.findall(r"(?m)^nvpm_\w+\{(\w+)=", samples)) | {"instance", "file"}
+    labels = set(re.findall(r'[{,](\w+)="', samples)) | {"instance", "file"}
     found = list(queries(DASHBOARD))
     used = {name for query in found for name in re.findall(r"\bnvpm_\w+", query)}
     assert len(found) > 15 and used == printed
