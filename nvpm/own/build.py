@@ -432,8 +432,8 @@ DKMS = Group(
             "nv_peer_mem is not built for kernel",
             "a part that the build needs is missing for that kernel, or the module does not "
             "compile for it; the rest of the line says which. Other kernels keep their module",
-            "If the line names a part: install it, then run the command in the next line. If it has "
-            "`error:`, nothing is missing: read the log that the line names, give it to `nvpm "
+            "If the line names a part: install it, then run the command in the next line. If it "
+            "has `error:`, nothing is missing: read the log that the line names, give it to `nvpm "
             "explain`, and install a newer nv_peer_mem",
             rest=True,
         ),
@@ -481,8 +481,8 @@ DKMS = Group(
             "|is not configured yet: dpkg --configure -a"
             "|install them, or give another release>",
             "`build/dkms/kernel` was run by hand, and the line says why it has built nothing",
-            "Do what the line says, and run the command again with a release that `ls /lib/modules` "
-            "lists",
+            "Do what the line says, and run the command again with a release that "
+            "`ls /lib/modules` lists",
         ),
         Own(
             "dkms-not-installed",
