@@ -34,6 +34,8 @@ one_round() {
 	[ "$2" = 0 ] || check "frees were injected ($text)" test "$(grown injections)" -gt 0
 	wait_for "the driver's deferred work" at_rest
 	nothing_left "$text"
+	equal "the module's own counters ($text)" "0 regions, 0 bytes, 0 orphans" \
+		"$(statistic reachable_regions) regions, $(statistic bytes) bytes, $(statistic orphans) orphans"
 	check "the module goes ($text)" unload_module
 	equal "no violation ($text)" '' "$(violations "$NVIDIA" "$CORE")"
 	equal "no report in the log ($text)" '' "$(kernel_reports | head -n 3)"

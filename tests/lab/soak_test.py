@@ -14,8 +14,11 @@ os.environ.pop("LAB_THREADS", None)
 import soaking
 from cache import CACHE, Wrong, locked
 from jobs import Job
-from soak_report import HAPPENED, report, total
-from soaking import ROUND, Record, Soak, SoakRun
+from soak_report import HAPPENED, KINDS, report, total
+from soaking import Record, Soak, SoakRun
+
+RARE, MANY = KINDS
+ROUND = RARE.round
 
 # A guest's figures of a round.
 FIGURES = [f"{name}=1" for name in HAPPENED if name != "registrations"]
@@ -26,8 +29,8 @@ MODULE, GUEST = "abc", "guest"
 
 
 def soak(goal: int = 4 * ROUND) -> Soak:
-    """Returns a run that reads the record of earlier runs."""
-    return Soak(MODULE, goal)
+    """Returns a run that reads the record of earlier runs. GOAL is for each device."""
+    return Soak(MODULE, RARE, goal)
 
 
 def one_round(run: Soak, guest: str = GUEST) -> str:
@@ -55,9 +58,12 @@ def it_is_enough_at_the_goal() -> None:
     run = soak(2 * ROUND)
     one_round(run)
     run.next_round("a", "rxe", "multi")
-    assert run.next_round("b", "mlx5", "multi") == "enough"
+    assert run.next_round("b", "rxe", "multi") == "enough"
+    # The other device has a goal of its own.
+    assert run.next_round("b", "mlx5", "multi") != "enough"
     run.round_ended("a", str(run.under_way["a"]["seed"]), *FIGURES)
-    assert soak(2 * ROUND).next_round("a", "rxe", "multi") == "enough"
+    again = soak(2 * ROUND)
+    assert again.next_round("a", "rxe", "multi") == "enough" and again.missing() == ["mlx5"]
 
 
 def what_failed_is_noted_at_once_and_for_good() -> None:
@@ -69,12 +75,14 @@ def what_failed_is_noted_at_once_and_for_good() -> None:
     guests.over(failed, passed=False)
     again = soak()
     assert one_round(again) == seed
-    text = report(MODULE, 1, again.over)
-    assert (
-        f"seed {seed}, rxe, multi" in text and "a leak" in text and "rounds have failed: 1" in text
-    )
+    text = report(MODULE, again.over)
+    assert f"seed {seed}, rxe, multi" in text and "a leak" in text
+    # One device has a good round and a failed one, and no other row of the table has any.
+    assert "| 100,000 | 10,001 | 89,999 | 1 | 1 | 1 | 7.3 |" in text
+    assert "| 100,000 | 0 | 100,000 | 0 | 0 | 0 |  |" in text
+    assert "| 10,000,000 | 0 | 10,000,000 | 0 | 0 | 0 |  |" in text
     again.record.path.write_text(json.dumps({**again.over[0], "why": "a mistake"}) + "\n", "utf-8")
-    assert "Why: a mistake" in report(MODULE, 1, [*again.over[1:], *soak().over])
+    assert "Why: a mistake" in report(MODULE, [*again.over[1:], *soak().over])
     assert total(again.over) == ROUND + 1
 
 
@@ -87,9 +95,13 @@ def what_was_cut_off_has_not_failed() -> None:
 
 
 def guests_of(kind: type[Job]) -> list[Job]:
-    """Returns the two lines of jobs.md."""
-    devices: dict[str, list[str]] = {"soak": [], "soak-mlx5": ["mlx5"]}
-    return [kind(name, "soak", "guest", "debug", devices[name], ["soak"], "") for name in devices]
+    """Returns the three lines of jobs.md."""
+    lines: dict[str, tuple[str, list[str]]] = {
+        "soak": ("debug", []),
+        "soak-mlx5": ("debug", ["mlx5"]),
+        "soak-many": ("stock", []),
+    }
+    return [kind(name, "soak", "guest", *line, ["soak"], "") for name, line in lines.items()]
 
 
 def a_guest_ends_and_the_other_device_is_next() -> None:
@@ -105,7 +117,7 @@ def a_guest_ends_and_the_other_device_is_next() -> None:
     assert first.command_for("soak") == "job soak-mlx5"
     # The record of an earlier run counts, too.
     os.environ["LAB_JOBS"] = "4"
-    both = soaking.next_guests(jobs, soak()).values()
+    both = soaking.next_guests(jobs, soak(100 * ROUND)).values()
     assert [soaking.device_of(job) for job in both] == ["mlx5", "rxe"]
 
 
@@ -126,14 +138,45 @@ class Made(Job):
 def guests_follow_until_the_goal_or_a_failure() -> None:
     os.environ["LAB_JOBS"] = "1"
     jobs = guests_of(Made)
-    # A round has one registration more than ROUND, so 39 rounds are 4 guests.
-    assert soaking.run(jobs, MODULE, 39 * ROUND) == 0
+    # A round has one registration more than ROUND, so 15 rounds on each device are 4 guests.
+    assert soaking.run(jobs, MODULE, [(RARE, 15 * ROUND)]) == 0
     over = Record(MODULE).rounds()
     devices = [one["device"] for one in over]
-    assert len(over) == 39 and devices == ["rxe"] * 10 + ["mlx5"] * 10 + ["rxe"] * 10 + ["mlx5"] * 9
+    assert devices == ["rxe"] * 10 + ["mlx5"] * 10 + ["rxe"] * 5 + ["mlx5"] * 5
     Made.gives_up = True
-    assert soaking.run(jobs, MODULE, 50 * ROUND) == 1
+    assert soaking.run(jobs, MODULE, [(RARE, 50 * ROUND)]) == 1
     assert "failed" in Record(MODULE).rounds()[-1]
+    Made.gives_up = False
+
+
+def kinds_take_turns_and_do_not_share_rounds() -> None:
+    os.environ["LAB_JOBS"] = "1"
+    jobs = guests_of(Made)
+    assert soaking.run(jobs, MODULE, [(RARE, ROUND), (MANY, 12 * ROUND)]) == 0
+    found = [(one["kind"], one["device"], one["number"]) for one in Record(MODULE).rounds()]
+    # After ten rounds, the guest of the second kind ends, and the first kind has its turn.
+    many = [("many", "rxe", number) for number in range(12)]
+    assert found == [("rare", "rxe", 0), *many[:10], ("rare", "mlx5", 1), *many[10:]]
+    seeds = [one["seed"] for one in Record(MODULE).rounds()]
+    assert len(set(seeds)) == len(seeds)
+    # Each kind goes on by itself.
+    assert soaking.run(jobs, MODULE, [(MANY, 13 * ROUND)]) == 0
+    assert [one["kind"] for one in Record(MODULE).rounds()].count("rare") == 2
+    assert Record(MODULE).rounds()[-1]["number"] == 12
+
+
+def words_choose_the_kind() -> None:
+    assert soaking.chosen([]) == [(RARE, 100_000), (MANY, 10_000_000)]
+    assert soaking.chosen(["many"]) == [(MANY, 10_000_000)]
+    assert soaking.chosen(["rare", "500"]) == [(RARE, 500)]
+    assert soaking.chosen(["500"]) == [(RARE, 500), (MANY, 500)]
+    for words in (["some"], ["0"], ["rare", "many"], ["rare", "5", "5"]):
+        try:
+            soaking.chosen(words)
+        except Wrong as wrong:
+            assert "rare or many" in str(wrong)
+        else:
+            raise AssertionError(f"{words} were taken")
 
 
 def half_a_line_is_no_round() -> None:
@@ -163,13 +206,13 @@ def what_ran_elsewhere_counts_once() -> None:
     assert len(soak().over) == 1
     begin_anew()
     one_round(soak())
-    assert len(soak().over) == 2 and not Soak("def", ROUND).over
+    assert len(soak().over) == 2 and not Soak("def", RARE, ROUND).over
 
 
 def two_runs_are_refused() -> None:
     with locked(CACHE / "soak.lock"):
         try:
-            soaking.run([], MODULE, ROUND)
+            soaking.run([], MODULE, [(RARE, ROUND)])
         except Wrong as wrong:
             assert "already" in str(wrong)
         else:
@@ -183,6 +226,8 @@ CASES = (
     what_was_cut_off_has_not_failed,
     a_guest_ends_and_the_other_device_is_next,
     guests_follow_until_the_goal_or_a_failure,
+    kinds_take_turns_and_do_not_share_rounds,
+    words_choose_the_kind,
     half_a_line_is_no_round,
     a_line_that_is_no_round_is_named,
     what_ran_elsewhere_counts_once,

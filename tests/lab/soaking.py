@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Runs the soak: registrations of one module, in rounds, until there were as many as are wanted.
+There are two kinds (KINDS of soak_report.py): rare registrations on the debug kernel, and many on
+Debian's own. Guests of both kinds take turns.
 
-A guest of the debug kernel asks for one round after another (../guest/scenarios/soak.sh). A round
-is noted as soon as it is over, in a file that is named after the module's source. A run that is cut
-off loses only the rounds that were not over, and the next run goes on after the noted rounds. A
-round that has failed is noted for good; its registrations do not count, and the next run repeats
-it. To put the cause of the failure into the report, add it to the round's line in the file, as
-"why".
+A guest asks for one round after another (../guest/scenarios/soak.sh). A round is noted as soon as
+it is over, in a file that is named after the module's source. A run that is cut off loses only the
+rounds that were not over, and the next run goes on after the noted rounds. A round that has failed
+is noted for good; its registrations do not count, and the next run repeats it. To put the cause of
+the failure into the report, add it to the round's line in the file, as "why".
 """
 
 import gzip
@@ -14,6 +15,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import subprocess
 import threading
 import time
@@ -25,13 +27,7 @@ from cache import CACHE, TOP, Wrong, locked, say
 from jobs import Job
 from qemu import TIMEOUT
 from runs import Run, slots
-from soak_report import Round, report, total
-
-GOAL = 1_000_000
-
-# The number of registrations in a round. An emulated machine needs some minutes for a round, and
-# prints nothing meanwhile. The checks after a round take as long as a thousand registrations.
-ROUND = 10_000
+from soak_report import KINDS, Kind, Round, report, total
 
 # The number of rounds of a guest. The guests take turns with the RDMA devices, and a guest with
 # more rounds shows better whether memory in use grows.
@@ -79,9 +75,10 @@ class Record:
 
     def rounds(self) -> list[Round]:
         """Returns all failed rounds, and each good round once, in the order in which they ended."""
-        found = [*self.elsewhere(), *self.here()]
-        good = {one["number"]: one for one in found if "failed" not in one}
-        bad = {(one["number"], one["guest"]): one for one in found if "failed" in one}
+        # When there was only one kind, the rounds did not name it.
+        found = [{"kind": KINDS[0].name, **one} for one in (*self.elsewhere(), *self.here())]
+        good = {(one["kind"], one["number"]): one for one in found if "failed" not in one}
+        bad = {(one["kind"], one["number"], one["guest"]): one for one in found if "failed" in one}
         return sorted([*good.values(), *bad.values()], key=lambda one: one["ended"])
 
     def here(self) -> Iterator[Round]:
@@ -108,7 +105,7 @@ def write_docs(module: str) -> int:
     text = json.dumps({"module": module, "rounds": rounds}, indent=0)
     for path, content in (
         (ELSEWHERE, gzip.compress(text.encode(), mtime=0)),
-        (REPORT, report(module, GOAL, rounds).encode()),
+        (REPORT, report(module, rounds).encode()),
     ):
         new = path.with_suffix(".new")
         new.write_bytes(content)
@@ -121,11 +118,12 @@ def write_docs(module: str) -> int:
 
 
 class Soak:
-    """The finished rounds, and the rounds that are under way, by guest."""
+    """The finished rounds of one kind, and the rounds that are under way, by guest. On each device,
+    GOAL registrations are wanted."""
 
-    def __init__(self, module: str, goal: int) -> None:
-        self.goal, self.record = goal, Record(module)
-        self.over = self.record.rounds()
+    def __init__(self, module: str, kind: Kind, goal: int) -> None:
+        self.kind, self.goal, self.record = kind, goal, Record(module)
+        self.over = [one for one in self.record.rounds() if one["kind"] == kind.name]
         self.under_way: dict[str, Round] = {}
         # Guests ask at any time, so this lock protects both lists of rounds.
         self.asked = threading.Lock()
@@ -134,24 +132,26 @@ class Soak:
         """Answers a guest with SEED REGISTRATIONS, or `enough` if no round is left for it."""
         with self.asked:
             under_way = list(self.under_way.values())
-            if total(self.over) + total(under_way) >= self.goal:
+            there = [one for one in under_way if one["device"] == device]
+            if self.registrations(device) + total(there) >= self.goal:
                 return "enough"
             if sum(one["guest"] == guest for one in self.over) >= ROUNDS_OF_A_GUEST:
                 return "enough"
             good = [one for one in self.over if "failed" not in one]
             taken = {one["number"] for one in [*good, *under_way]}
             number = next(number for number in itertools.count() if number not in taken)
-            seed = zlib.crc32(f"{self.record.module} {number}".encode())
+            seed = zlib.crc32(f"{self.record.module} {self.kind.name} {number}".encode())
             self.under_way[guest] = {
+                "kind": self.kind.name,
                 "number": number,
                 "guest": guest,
                 "device": device,
                 "threads": threads,
                 "seed": seed,
-                "registrations": ROUND,
+                "registrations": self.kind.round,
                 "began": now(),
             }
-            return f"{seed} {ROUND}"
+            return f"{seed} {self.kind.round}"
 
     def round_ended(self, guest: str, seed: str, *figures: str) -> str:
         with self.asked:
@@ -161,8 +161,19 @@ class Soak:
             for name, value in (figure.split("=") for figure in figures):
                 one[name] = int(value) if value.isdecimal() else value
             self.note(one)
-            say("soak", f"{total(self.over):,} of {self.goal:,} registrations have run")
+            self.say_done("have run")
             return "noted"
+
+    def say_done(self, when: str) -> None:
+        parts = (
+            f"{self.registrations(device):,} of {self.goal:,} on {device}"
+            for device in self.kind.devices
+        )
+        say("soak", f"{self.kind.name}: {', '.join(parts)} registrations {when}")
+
+    def missing(self) -> list[str]:
+        """Returns the devices with too few registrations."""
+        return [one for one in self.kind.devices if self.registrations(one) < self.goal]
 
     def note(self, one: Round) -> None:
         one["ended"] = now()
@@ -218,14 +229,19 @@ def device_of(job: Job) -> str:
 
 
 def next_guests(jobs: list[Job], soak: Soak) -> dict[str, Job]:
-    """Returns a job for each guest that runs next, by the guest's name. The device with the fewest
-    registrations so far comes first, so that the devices' parts differ by one guest at most."""
+    """Returns a job for each guest of SOAK that runs next, by the guest's name. The device with the
+    fewest registrations so far comes first, so that the devices' parts differ by one guest at
+    most."""
     number, threads = guests()
     began = time.strftime("%m%d%H%M%S", time.gmtime())
-    fewest_first = sorted(jobs, key=lambda job: soak.registrations(device_of(job)))
+    missing = soak.missing()
+    those = [job for job in jobs if job.machine == soak.kind.machine and device_of(job) in missing]
+    if not those:
+        raise Wrong(f"tests/jobs.md has no soak on {soak.kind.machine} for {' '.join(missing)}.")
+    fewest_first = sorted(those, key=lambda job: soak.registrations(device_of(job)))
     found = {}
     for index, job in zip(range(number), itertools.cycle(fewest_first)):
-        guest, device = f"{began}-{index}", device_of(job)
+        guest, device = f"{soak.kind.name}-{began}-{index}", device_of(job)
         found[guest] = replace(
             job,
             name=f"soak-{guest}",
@@ -237,17 +253,35 @@ def next_guests(jobs: list[Job], soak: Soak) -> dict[str, Job]:
     return found
 
 
-def run(jobs: list[Job], module: str, goal: int) -> int:
-    """Runs guests until the goal is reached or a guest fails. Returns the exit status."""
+def chosen(words: list[str]) -> list[tuple[Kind, int]]:
+    """Returns the kinds that WORDS name, each with its number of registrations: [KIND] [NUMBER]."""
+    kinds = {kind.name: kind for kind in KINDS}
+    name = words[0] if words and words[0] in kinds else ""
+    rest = words[1:] if name else words
+    if len(rest) > 1 or not all(re.fullmatch("[1-9][0-9]*", word) for word in rest):
+        raise Wrong(
+            f"soak takes {' or '.join(kinds)}, and a number of registrations on each device, or "
+            f"--docs, not '{' '.join(words)}'."
+        )
+    return [
+        (kind, int(rest[0]) if rest else kind.goal) for kind in KINDS if name in ("", kind.name)
+    ]
+
+
+def run(jobs: list[Job], module: str, kinds: list[tuple[Kind, int]]) -> int:
+    """Runs guests of these kinds in turns, until each kind has its registrations or a guest fails.
+    Returns the exit status."""
     # Two runs at a time would run the same rounds.
     with locked(CACHE / "soak.lock", busy="a soak is running already."):
-        soak = Soak(module, goal)
-        before = total(soak.over)
-        say("soak", f"{before:,} of {goal:,} registrations have run before, with module {module}")
+        soaks = [Soak(module, kind, goal) for kind, goal in kinds]
+        for soak in soaks:
+            soak.say_done(f"have run before, with module {module}")
         status = 0
-        while not status and total(soak.over) < goal:
-            status = SoakRun(soak, next_guests(jobs, soak)).all()
-        path = soak.record.path.with_suffix(".md")
-        path.write_text(report(module, GOAL, soak.over), encoding="utf-8")
+        while not status and (waiting := [soak for soak in soaks if soak.missing()]):
+            for soak in waiting:
+                status = status or SoakRun(soak, next_guests(jobs, soak)).all()
+        record = Record(module)
+        path = record.path.with_suffix(".md")
+        path.write_text(report(module, record.rounds()), encoding="utf-8")
         say("soak", f"the report: {path}")
         return status
