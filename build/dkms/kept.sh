@@ -43,8 +43,8 @@ to_disk() {
 	sync -f "$1" 2>/dev/null || sync
 }
 
-# complete KVER: succeeds if none of the copies is empty, as a power cut can leave it.
-complete() {
+# are_whole KVER: succeeds if none of the copies is empty, as a power cut can leave it.
+are_whole() {
 	[ -z "$(find "$kept/$1/files" -type f -size 0)" ]
 }
 
@@ -104,7 +104,7 @@ put_back_lost() {
 		[ -d "$copy" ] || continue
 		kernel_before=${copy%/files}
 		kernel_before=${kernel_before##*/}
-		if [ ! -d "$modules/$kernel_before" ] || ! complete "$kernel_before" ||
+		if [ ! -d "$modules/$kernel_before" ] || ! are_whole "$kernel_before" ||
 			unchanged "$kernel_before" || replaced "$kernel_before"; then
 			drop_copies "$kernel_before"
 		else
