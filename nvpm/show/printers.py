@@ -186,13 +186,18 @@ def as_object(fact: Fact) -> Dict[str, Union[int, str]]:
 # ---- Prometheus ----
 
 
+def printable(text: str) -> str:
+    """Returns TEXT with question marks in place of characters that Prometheus does not take."""
+    return "".join(one if one.isprintable() else "?" for one in text)
+
+
 def metric(figure: Figure, *samples: Sample) -> Iterator[str]:
     """Yields the meaning, the type and all samples of one metric, each as a line."""
     name = f"nvpm_{figure.metric}"
     yield f"# HELP {name} {figure.meaning}"
     yield f"# TYPE {name} {figure.kind}"
     for labels, value in samples:
-        label = ",".join(f"{key}={quoted(text)}" for key, text in labels.items())
+        label = ",".join(f"{key}={quoted(printable(text))}" for key, text in labels.items())
         yield f"{name}{{{label}}} {value}" if label else f"{name} {value}"
 
 
