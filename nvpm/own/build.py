@@ -47,6 +47,12 @@ BUILD = Group(
             "Look whether the container runs, or correct the path",
         ),
         Own(
+            "build-no-identity",
+            "nv_peer_mem: build/identity has failed",
+            "the source tree is not complete, or a program is missing, such as sha256sum",
+            "`sh build/identity` in the source tree prints the reason",
+        ),
+        Own(
             "build-no-make",
             "nv_peer_mem: make is missing",
             "make is not installed",
