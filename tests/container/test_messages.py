@@ -15,6 +15,8 @@ from nvpm.explain import texts
 from nvpm.own.model import Own
 from nvpm.own.pod import POD
 
+TOP = Path(__file__).resolve().parents[2]
+
 
 def missing(find: object, *words: object) -> str:
     """Returns what is said about a part that is missing."""
@@ -25,7 +27,7 @@ def missing(find: object, *words: object) -> str:
 
 def wrong(name: str, value: str) -> str:
     with pytest.raises(settings.Wrong) as caught:
-        settings.settings({name: value})
+        settings.settings({name: value}, TOP)
     return str(caught.value)
 
 
