@@ -10,14 +10,15 @@ Round = dict[str, Any]
 
 class Kind(NamedTuple):
     """A kind of soak: the machine (../lab/kernels) and the devices of its guests, the number of
-    registrations that are wanted on each device, the number in a round, and a text for the
-    report."""
+    registrations that are wanted on each device, the number in a round, by how many KiB the memory
+    in use may grow (../guest/scenarios/soak.sh), and a text for the report."""
 
     name: str
     machine: str
     devices: tuple[str, ...]
     goal: int
     round: int
+    growth: int
     text: str
 
 
@@ -30,6 +31,7 @@ KINDS = (
         ("rxe", "mlx5"),
         100_000,
         10_000,
+        128,
         "On a kernel with KASAN, lockdep, kmemleak and DMA-API debug, which report one mistake.",
     ),
     Kind(
@@ -38,6 +40,7 @@ KINDS = (
         ("rxe",),
         10_000_000,
         50_000,
+        256,
         "On Debian's kernel, where registrations are fast, for mistakes that only add up.",
     ),
 )
@@ -98,8 +101,8 @@ MEMORY = """\
 The figures are the bytes that the kernel has allocated in slabs, from vmalloc and for each
 processor, after it has freed all memory that it can free at any time. A guest makes and ends two
 thousand registrations before its first round, which are not counted, because some memory of the
-first registrations is kept for good. A round fails if afterwards 128 KiB more are in use than the
-lowest figure so far, or if there are 32 MiB less of free pages than at first.
+first registrations is kept for good. A round fails if afterwards {growth} KiB more are in use than
+the lowest figure so far, or if there are 32 MiB less of free pages than at first.
 
 | guest | device | threads | tried | at first | lowest | highest | last | difference | free pages |
 |---|---|---|---|---|---|---|---|---|---|
@@ -212,7 +215,9 @@ def about(kind: Kind, rounds: list[Round]) -> Iterator[str]:
     yield ""
     yield from happenings(good)
     guests = by_guest(good)
-    yield MEMORY + "\n".join(line_of_guest(*one) for one in guests.items())
+    yield MEMORY.format(growth=kind.growth) + "\n".join(
+        line_of_guest(*one) for one in guests.items()
+    )
     yield CURVE + "\n".join(curve(max(guests.values(), key=total)))
     yield ""
 
