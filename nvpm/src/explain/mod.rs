@@ -2,3 +2,4 @@
 //! Finds the cause of failures in the logs of programs and of the kernel.
 mod errno_names;
 mod placeholder;
+mod table;
