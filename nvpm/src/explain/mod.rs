@@ -3,3 +3,8 @@
 mod errno_names;
 mod placeholder;
 mod table;
+mod budget;
+mod encoding;
+mod inputs;
+mod line_reader;
+mod unpack;
