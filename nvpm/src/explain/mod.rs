@@ -8,3 +8,8 @@ mod encoding;
 mod inputs;
 mod line_reader;
 mod unpack;
+mod errors;
+mod failure;
+mod kinds;
+mod known;
+mod pattern;
