@@ -13,3 +13,7 @@ mod failure;
 mod kinds;
 mod known;
 mod pattern;
+mod log_facts;
+mod prefixes;
+mod scan;
+mod success;

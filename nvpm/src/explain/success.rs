@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//! Collects the lines by which a program says that GPUDirect RDMA is in use. A line that says that it could be used, as
+//! NCCL's "DMA-BUF is available", proves nothing.
+use std::collections::{BTreeMap, BTreeSet};
+
+const MOST_NAMES: usize = 4096;
+
+#[derive(Default)]
+struct Channels {
+    with: usize,
+    all: usize,
+}
+
+#[derive(Default)]
+pub struct Success {
+    /// NCCL's channels to other nodes, by host.
+    channels: BTreeMap<String, Channels>,
+    ways: BTreeSet<&'static str>,
+    /// The networks that NCCL's channels with GPUDirect RDMA use.
+    networks: BTreeSet<String>,
+    /// The devices by which UCX sends GPU memory without a copy.
+    lanes: BTreeSet<String>,
+    /// Whether the lines of UCX's last table are about GPU memory.
+    of_gpu: bool,
+}
+
+impl Success {
+    pub fn is_about(line: &str) -> bool {
+        ["via NET/", "GPU Direct RDMA (", "zero-copy", "ucp_context", " by ucp_"].iter().any(|word| line.contains(word))
+    }
+
+    pub fn read(&mut self, host: &str, line: &str) {
+        if let Some((_, network)) = line.split_once("via NET/") {
+            self.read_channel(host, network);
+        } else if line.contains("GPU Direct RDMA (") && line.to_ascii_lowercase().contains("enabled") {
+            let way = if line.contains("DMABUF") || line.contains("DMA-BUF") { "dma-buf" } else { "pointer" };
+            self.ways.insert(way);
+        } else if line.contains("ucp_") {
+            self.of_gpu = line.contains("cuda") || line.contains("rocm");
+        } else if self.of_gpu && line.contains("zero-copy") {
+            let lane = line.split(['|', ' ']).find(|word| {
+                ["rc_", "dc_", "ud_", "srd"].iter().any(|transport| word.starts_with(transport)) && word.contains('/')
+            });
+            if self.lanes.len() < MOST_NAMES {
+                self.lanes.extend(lane.map(str::to_owned));
+            }
+        }
+    }
+
+    fn read_channel(&mut self, host: &str, network: &str) {
+        if self.channels.len() >= MOST_NAMES && !self.channels.contains_key(host) {
+            return;
+        }
+        let channels = self.channels.entry(host.to_owned()).or_default();
+        channels.all += 1;
+        if network.contains("/GDRDMA") {
+            channels.with += 1;
+            let name = network.split('/').next().unwrap_or_default();
+            if self.networks.len() < MOST_NAMES {
+                self.networks.insert(name.to_owned());
+            }
+        }
+    }
+
+    /// Returns what the log says about the use of GPUDirect RDMA, as sentences without a full stop.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let with: usize = self.channels.values().map(|one| one.with).sum();
+        let all: usize = self.channels.values().map(|one| one.all).sum();
+        if with > 0 {
+            let ways: Vec<&str> = self.ways.iter().copied().collect();
+            let by = if ways.is_empty() { String::new() } else { format!(", by {}", ways.join(" and by ")) };
+            let networks: Vec<&str> = self.networks.iter().map(String::as_str).collect();
+            found.push(format!(
+                "NCCL uses GPUDirect RDMA on {with} of {all} channels{by}, with {}",
+                networks.join(", ")
+            ));
+        } else if all > 0 {
+            found.push(format!("NCCL uses GPUDirect RDMA on none of {all} channels to other nodes"));
+        }
+        let differing: Vec<&str> = self.differing();
+        if !differing.is_empty() {
+            found.push(format!("Without GPUDirect RDMA: {}", differing.join(", ")));
+        }
+        if !self.lanes.is_empty() {
+            let lanes: Vec<&str> = self.lanes.iter().map(String::as_str).take(4).collect();
+            found.push(format!("UCX uses GPUDirect RDMA: it sends GPU memory without a copy by {}", lanes.join(", ")));
+        }
+        found
+    }
+
+    /// Returns the hosts without GPUDirect RDMA, if others have it.
+    fn differing(&self) -> Vec<&str> {
+        let any = self.channels.values().any(|one| one.with > 0);
+        let without = self.channels.iter().filter(|(host, one)| any && one.with == 0 && !host.is_empty());
+        without.map(|(host, _)| host.as_str()).take(8).collect()
+    }
+
+    /// Returns whether each channel to another node uses GPUDirect RDMA, or UCX sends without a copy.
+    pub fn is_complete(&self) -> bool {
+        let mut channels = self.channels.values().peekable();
+        (channels.peek().is_some() || !self.lanes.is_empty()) && channels.all(|one| one.with == one.all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_are_counted_and_the_node_without_is_named() {
+        let mut success = Success::default();
+        success.read("a", "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA");
+        success.read("a", "Channel 01/0 : 0[0] -> 8[0] [send] via NET/IB/1/GDRDMA");
+        success.read("b", "Channel 00/0 : 8[0] -> 0[0] [send] via NET/IB/0");
+        success.read("a", "NET/IB : GPU Direct RDMA (DMABUF) enabled for HCA 0 'mlx5_0'");
+        assert_eq!(
+            success.sentences(),
+            ["NCCL uses GPUDirect RDMA on 2 of 3 channels, by dma-buf, with IB", "Without GPUDirect RDMA: b"]
+        );
+        assert!(!success.is_complete());
+    }
+
+    #[test]
+    fn a_capability_is_no_use() {
+        let mut success = Success::default();
+        success.read("a", "DMA-BUF is available on GPU device 0");
+        assert!(success.sentences().is_empty());
+    }
+}
