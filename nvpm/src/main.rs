@@ -2,5 +2,7 @@
 //! The program nvpm-bin.
 #[allow(dead_code)]
 mod explain;
+#[allow(dead_code)]
+mod python;
 
 fn main() {}

@@ -17,3 +17,8 @@ mod log_facts;
 mod prefixes;
 mod scan;
 mod success;
+mod answer;
+mod judge;
+mod node;
+mod values;
+mod wording;

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//! Ranks the causes of what was found in a log: the surest cause comes first, then causes that other failures cannot
+//! have, then the cause of the earliest line.
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::explain::known::Variant;
+use crate::explain::log_facts::LogFacts;
+use crate::explain::scan::{Hit, Scan};
+use crate::explain::table::{self, Case, Cause, Meaning, Sure};
+
+/// A message that shows a cause.
+#[derive(Clone)]
+pub struct Proof {
+    pub variant: Variant,
+    pub hit: Hit,
+    pub case: &'static Case,
+    pub sure: Sure,
+}
+
+impl Proof {
+    /// Returns the first text that is not empty.
+    fn first_of(texts: [&'static str; 3]) -> &'static str {
+        texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+    }
+}
+
+/// A cause, and the messages that show it.
+pub struct Found {
+    pub cause: usize,
+    pub proofs: Vec<Proof>,
+}
+
+impl Found {
+    pub fn about(&self) -> &'static Cause {
+        table::cause(self.cause)
+    }
+
+    /// Returns the surest proof. If several proofs are in one line, the message with the fewest cases says most.
+    pub fn best(&self) -> Option<&Proof> {
+        self.proofs.iter().min_by_key(|one| (Reverse(one.sure), one.hit.order, one.variant.row().cases.len()))
+    }
+
+    pub fn sure(&self) -> Sure {
+        self.best().map_or(Sure::Possible, |best| best.sure)
+    }
+
+    pub fn first_line(&self) -> usize {
+        self.proofs.iter().map(|one| one.hit.order).min().unwrap_or(0)
+    }
+
+    /// Returns the case of the best proof, if it has the cause that is said.
+    fn own_case(&self) -> Option<&'static Case> {
+        self.best().map(|best| best.case).filter(|case| case.cause == self.cause)
+    }
+
+    pub fn says(&self) -> &'static str {
+        Proof::first_of([self.own_case().map_or("", |case| case.says), self.about().says, ""])
+    }
+
+    /// Returns the advice of the case, of the message or of the cause: the first that exists.
+    pub fn todo(&self) -> &'static str {
+        let of_message = self.best().filter(|_| self.own_case().is_some()).map_or("", |best| best.variant.row().todo);
+        Proof::first_of([self.own_case().map_or("", |case| case.todo), of_message, self.about().todo])
+    }
+
+    pub fn first_command(&self) -> &'static str {
+        Proof::first_of([self.own_case().map_or("", |case| case.first), self.about().first, ""])
+    }
+
+    /// Returns the template of the advice for the machine that asks.
+    pub fn here(&self) -> &'static str {
+        let own = self.own_case();
+        let is_special = own.is_some_and(|case| !case.todo.is_empty());
+        Proof::first_of([own.map_or("", |case| case.here), if is_special { "" } else { self.about().here }, ""])
+    }
+}
+
+/// A message that was found, and shows no cause here.
+pub struct Aside {
+    pub variant: Variant,
+    pub hit: Hit,
+    pub why: &'static str,
+}
+
+pub const FINE_HERE: &str = "nothing is wrong";
+pub const FOLLOWS_HERE: &str = "follows from another failure";
+pub const NO_CASE: &str = "no known cause fits";
+pub const EXCLUDED: &str = "another line says that it means nothing here";
+
+pub struct Verdict {
+    /// The causes from the likeliest to the least likely.
+    pub causes: Vec<Found>,
+    /// The messages that follow from a failure that another line names.
+    pub follows: Vec<Aside>,
+    pub aside: Vec<Aside>,
+}
+
+impl Verdict {
+    /// Returns whether the first cause is more than possible.
+    pub fn is_answer(&self) -> bool {
+        self.causes.first().is_some_and(|first| first.sure() > Sure::Possible)
+    }
+}
+
+pub fn judged(scan: &Scan) -> Verdict {
+    let mut found: BTreeMap<usize, Found> = BTreeMap::new();
+    let mut verdict = Verdict { causes: Vec::new(), follows: Vec::new(), aside: Vec::new() };
+    let mut reasons = Vec::new();
+    for (variant, hit) in &scan.hits {
+        let row = variant.row();
+        let aside = |why| Aside { variant: variant.clone(), hit: hit.clone(), why };
+        let proofs = if is_excluded(variant, &scan.facts) { Vec::new() } else { proofs_of(variant, hit, &scan.facts) };
+        match row.kind {
+            _ if is_excluded(variant, &scan.facts) => verdict.aside.push(aside(EXCLUDED)),
+            Meaning::Fine => verdict.aside.push(aside(FINE_HERE)),
+            Meaning::Follows => verdict.follows.push(aside(FOLLOWS_HERE)),
+            Meaning::Reason => {
+                verdict.aside.push(aside(FINE_HERE));
+                reasons.extend(proofs);
+            }
+            Meaning::Cause if proofs.is_empty() => verdict.aside.push(aside(NO_CASE)),
+            Meaning::Cause => add(&mut found, proofs, &scan.facts),
+        }
+    }
+    let is_reason = |proof: &Proof| found.values().any(|one| one.about().because.contains(&proof.case.cause));
+    let reasons = reasons.into_iter().filter(is_reason).collect();
+    add(&mut found, reasons, &scan.facts);
+    explain_by_reasons(&mut found);
+    verdict.causes = found.into_values().collect();
+    rank(&mut verdict.causes);
+    verdict.follows.sort_by_key(|one| one.hit.order);
+    verdict.aside.sort_by_key(|one| one.hit.order);
+    verdict
+}
+
+/// Adds proofs to the causes that they show, as far as the log can have them.
+fn add(found: &mut BTreeMap<usize, Found>, proofs: Vec<Proof>, facts: &LogFacts) {
+    for proof in proofs {
+        let cause = match table::cause(proof.case.cause).instead {
+            Some((fact, other)) if facts.has(fact) => other,
+            _ => proof.case.cause,
+        };
+        found.entry(cause).or_insert_with(|| Found { cause, proofs: Vec::new() }).proofs.push(proof);
+    }
+}
+
+/// Returns whether the message says nothing in this log.
+fn is_excluded(variant: &Variant, facts: &LogFacts) -> bool {
+    variant.excluded || variant.row().never.iter().any(|one| facts.holds(one) == Some(true))
+}
+
+/// Returns the cases of a message that hold. The first case that holds and is more than possible wins, so a table has the
+/// special cases before the general ones.
+fn proofs_of(variant: &Variant, hit: &Hit, facts: &LogFacts) -> Vec<Proof> {
+    let mut proofs = Vec::new();
+    let mut is_won = false;
+    for (place, case) in variant.row().cases.iter().enumerate() {
+        let is_sure = case.sure > Sure::Possible;
+        let holds = variant.cases & (1 << place) != 0
+            && !table::cause(case.cause).never.iter().any(|fact| facts.has(*fact))
+            && case.when.iter().all(|one| facts.holds(one) != Some(false))
+            && !case.unless.iter().any(|one| facts.holds(one) == Some(true));
+        if holds && !(is_won && is_sure) {
+            proofs.push(Proof { variant: variant.clone(), hit: hit.clone(), case, sure: case.sure });
+            is_won |= is_sure;
+        }
+    }
+    proofs
+}
+
+/// A reason can stand in the log before the cause that only says what is missing. The missing part shows that the reason
+/// did harm, so the reason is as sure.
+fn explain_by_reasons(found: &mut BTreeMap<usize, Found>) {
+    let general: Vec<(&'static [usize], Sure, usize)> = found
+        .values()
+        .filter(|one| !one.about().because.is_empty())
+        .map(|one| (one.about().because, one.sure(), one.first_line()))
+        .collect();
+    for (because, sure, line) in general {
+        for one in found.values_mut().filter(|one| because.contains(&one.cause) && one.first_line() <= line) {
+            for proof in &mut one.proofs {
+                proof.sure = proof.sure.max(sure);
+            }
+        }
+    }
+}
+
+pub fn rank(causes: &mut [Found]) {
+    causes.sort_by_key(|one| {
+        let cases = one.best().map_or(0, |best| best.variant.row().cases.len());
+        (Reverse(one.sure()), one.about().late, one.first_line(), !one.about().because.is_empty(), cases)
+    });
+}
