@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! The program nvpm-bin.
-#[allow(dead_code)]
+//! The program nvpm-bin: `nvpm explain`. Every other command starts the Python program beside this one.
 mod explain;
-#[allow(dead_code)]
 mod python;
 
-fn main() {}
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // Only the word explain is looked at here, because --help and --version without a command are Python's.
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    match words.split_first() {
+        Some((command, options)) if command == "explain" => explain::command::run(options),
+        _ => python::run(&words),
+    }
+}
