@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Checks the files in data, and embeds them into the program as constants. A mistake in a file ends the build, and is
 //! named with its file and line.
+// Cargo reads the standard output.
+#![allow(clippy::print_stdout)]
 mod blocks;
 mod causes;
 mod check;
 #[path = "../src/explain/errno_names.rs"]
 mod errno_names;
 mod facts;
+mod keys;
 mod messages;
 mod needed;
 #[path = "../src/explain/placeholder.rs"]
-#[allow(dead_code)]
 mod placeholder;
 mod write;
 

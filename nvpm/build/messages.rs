@@ -3,9 +3,10 @@
 use crate::blocks::{Block, Field, File, word_of};
 use crate::causes::Cause;
 use crate::check::{Mistakes, Place};
-use crate::errno_names::{self, Errors};
+use crate::errno_names::{ERRORS, Errors};
 use crate::facts::{Fact, Kind, place_of};
-use crate::placeholder::{NAMED, Piece, keys, pieces};
+use crate::keys::keys;
+use crate::placeholder::{NAMED, Piece, pieces};
 
 pub enum Condition {
     Errors(Errors),
@@ -130,7 +131,7 @@ impl Reader<'_> {
         if message.cases.len() > MOST_CASES {
             self.mistakes.add(&block.place, "this message has too many cases");
         }
-        if ["Cause", "Reason"].contains(&message.kind) == message.cases.is_empty() {
+        if message.kind != "Fine" && ["Cause", "Reason"].contains(&message.kind) == message.cases.is_empty() {
             self.mistakes.add(&block.place, "a message has cases, or the word fine or follows");
         }
     }
@@ -214,9 +215,13 @@ impl Reader<'_> {
         (when, unless)
     }
 
+    fn is_version(&self, place: usize) -> bool {
+        self.facts.get(place).is_some_and(|fact| fact.is_version)
+    }
+
     fn condition(&self, text: &str) -> Option<Condition> {
         if let Some(names) = text.strip_prefix("errno=") {
-            let errors: Option<Vec<Errors>> = names.split(',').map(errno_names::by_name).collect();
+            let errors: Option<Vec<Errors>> = names.split(',').map(error_named).collect();
             return errors.map(|found| Condition::Errors(found.iter().fold(0, |all, one| all | one)));
         }
         if let Some(part) = text.strip_prefix("line=") {
@@ -232,12 +237,17 @@ impl Reader<'_> {
         }
         for (sign, word) in SIGNS {
             if let Some((name, version)) = text.split_once(sign) {
-                let place = place_of(self.facts, name).filter(|place| self.facts[*place].is_version)?;
+                let place = place_of(self.facts, name).filter(|place| self.is_version(*place))?;
                 return Some(Condition::Version(place, (*word).to_owned(), version.to_owned()));
             }
         }
-        place_of(self.facts, text).filter(|place| !self.facts[*place].is_version).map(Condition::Fact)
+        place_of(self.facts, text).filter(|place| !self.is_version(*place)).map(Condition::Fact)
     }
+}
+
+/// Returns the set that has only the error with this name.
+fn error_named(name: &str) -> Option<Errors> {
+    ERRORS.iter().position(|error| error.0 == name).map(|place| 1 << place)
 }
 
 /// Returns texts of which each line with the message has at least one. A message that is only a name of some kind has

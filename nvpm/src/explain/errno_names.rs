@@ -44,8 +44,3 @@ pub const ERRORS: &[(&str, u32, &str)] = &[
 
 /// A set of errors, with a bit for each place in `ERRORS`.
 pub type Errors = u64;
-
-/// Returns the set that has only the error with this name.
-pub fn by_name(name: &str) -> Option<Errors> {
-    ERRORS.iter().position(|error| error.0 == name).map(|place| 1 << place)
-}

@@ -32,7 +32,8 @@ pub fn from_paths(paths: &[PathBuf], budget: &Rc<Budget>, sink: &mut dyn Sink) {
                 from_file(&file, &name, budget, sink);
             }
         } else {
-            let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.display().to_string());
+            let name =
+                path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
             from_file(path, &name, budget, sink);
         }
     }

@@ -113,14 +113,14 @@ pub fn judged(scan: &Scan) -> Verdict {
         let proofs = if is_excluded(variant, &scan.facts) { Vec::new() } else { proofs_of(variant, hit, &scan.facts) };
         match row.kind {
             _ if is_excluded(variant, &scan.facts) => verdict.aside.push(aside(EXCLUDED)),
-            Meaning::Fine => verdict.aside.push(aside(FINE_HERE)),
+            Meaning::Fine if proofs.is_empty() => verdict.aside.push(aside(FINE_HERE)),
             Meaning::Follows => verdict.follows.push(aside(FOLLOWS_HERE)),
             Meaning::Reason => {
                 verdict.aside.push(aside(FINE_HERE));
                 reasons.extend(proofs);
             }
             Meaning::Cause if proofs.is_empty() => verdict.aside.push(aside(NO_CASE)),
-            Meaning::Cause => add(&mut found, proofs, &scan.facts),
+            Meaning::Cause | Meaning::Fine => add(&mut found, proofs, &scan.facts),
         }
     }
     let is_reason = |proof: &Proof| found.values().any(|one| one.about().because.contains(&proof.case.cause));

@@ -13,8 +13,7 @@ pub fn form(of: &str) -> &'static str {
 
 /// Returns the first kind that fits a name.
 pub fn kind_of(of: &str, name: &str) -> Option<&'static str> {
-    let fits = |glob: &&str| fits(glob, name);
-    KINDS.iter().find(|kind| kind.of == of && kind.globs.iter().any(|glob| fits(&glob))).map(|kind| kind.name)
+    KINDS.iter().find(|kind| kind.of == of && kind.globs.iter().any(|glob| fits(glob, name))).map(|kind| kind.name)
 }
 
 /// Returns whether a name fits a text with stars, each of which stands for any letters.

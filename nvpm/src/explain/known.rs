@@ -10,7 +10,7 @@ use regex::bytes::Regex;
 use crate::explain::errors::errors;
 use crate::explain::failure::is_bad;
 use crate::explain::pattern::{Found, Pattern, expression};
-use crate::explain::table::{Condition, KEYS, Key, MESSAGES, Meaning, Message, TESTS, Test};
+use crate::explain::table::{self, Condition, KEYS, Key, MESSAGES, Meaning, Message, TESTS, Test};
 
 /// A message as it stands in a line: with the cases that the line allows, each of which is a bit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,8 +23,7 @@ pub struct Variant {
 
 impl Variant {
     pub fn row(&self) -> &'static Message {
-        // A variant is made only of a message of the table.
-        MESSAGES.get(self.message).unwrap_or(&MESSAGES[0])
+        table::message(self.message)
     }
 
     /// Returns whether the message says something about its line, so far as the line decides.

@@ -12,7 +12,7 @@ pub fn print(out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "{intro}\n")?;
         }
         for row in MESSAGES.iter().filter(|row| row.section == number) {
-            writeln!(out, "- `{}`", row.text)?;
+            writeln!(out, "- `{}` ({})", row.text, if row.from.is_empty() { "this package" } else { row.from })?;
             for case in row.cases {
                 let sure = match case.sure {
                     Sure::Certain => "certain",
@@ -23,7 +23,7 @@ pub fn print(out: &mut dyn Write) -> io::Result<()> {
                 let says = if case.says.is_empty() { cause.says } else { case.says };
                 let when: Vec<String> = case.when.iter().map(in_words).collect();
                 let when = if when.is_empty() { String::new() } else { format!(", if {}", when.join(" and ")) };
-                writeln!(out, "  - {sure}{when}: {says}")?;
+                writeln!(out, "  - {sure}{when}: {}: {says}", cause.name)?;
             }
             let note = match row.kind {
                 Meaning::Fine | Meaning::Reason => "nothing is wrong",

@@ -20,6 +20,8 @@ mod pattern;
 mod placeholder;
 mod prefixes;
 mod redact;
+#[cfg(test)]
+mod rows;
 mod scan;
 mod screen;
 mod success;

@@ -37,17 +37,17 @@ impl Pattern {
             match piece {
                 Piece::Text(literal) => parts.push_str(&regex::escape(literal)),
                 Piece::Any => parts.push_str(".{0,300}?"),
-                Piece::Number if place + 1 == all.len() => parts.push_str(&format!(r"{NUMBER}\b")),
+                Piece::Number if place + 1 == all.len() => parts.extend([NUMBER, r"\b"]),
                 Piece::Number => parts.push_str(NUMBER),
                 Piece::Word => {
                     let before = place.checked_sub(1).and_then(|before| all.get(before));
                     let bracket = matches!(before, Some(Piece::Text(literal)) if literal.ends_with('['));
                     parts.push_str(if bracket { IN_BRACKETS } else { WORD });
                 }
-                Piece::Named(name) => parts.push_str(&format!("(?P<{name}>{})", kinds::form(name))),
+                Piece::Named(name) => parts.extend(["(?P<", name, ">", kinds::form(name), ")"]),
                 Piece::Choice(choices) => {
                     let choices: Vec<String> = choices.iter().map(|one| regex::escape(one)).collect();
-                    parts.push_str(&format!("(?:{})", choices.join("|")));
+                    parts.extend(["(?:", &choices.join("|"), ")"]);
                 }
             }
         }

@@ -59,38 +59,6 @@ fn placeholder(inner: &str) -> Option<Piece> {
     }
 }
 
-/// A literal text of this length is rare enough to be looked for alone.
-const RARE: usize = 10;
-
-/// Returns literal texts of which each line with the message has at least one.
-pub fn keys(text: &str) -> Vec<String> {
-    let pieces = pieces(text);
-    let longest = pieces.iter().filter_map(|piece| match piece {
-        Piece::Text(literal) => Some(literal.trim()),
-        _ => None,
-    });
-    if let Some(key) = longest.max_by_key(|literal| literal.len()).filter(|literal| literal.len() >= RARE) {
-        return vec![key.to_owned()];
-    }
-    let mut expanded = vec![String::new()];
-    for piece in &pieces {
-        let choices: Vec<&str> = match piece {
-            Piece::Text(literal) => vec![literal],
-            Piece::Choice(choices) => choices.iter().map(String::as_str).collect(),
-            _ => vec!["\0"],
-        };
-        expanded = expanded.iter().flat_map(|start| choices.iter().map(move |end| format!("{start}{end}"))).collect();
-    }
-    let mut keys: Vec<String> = expanded
-        .iter()
-        .filter_map(|one| one.split('\0').map(str::trim).max_by_key(|literal| literal.len()))
-        .map(str::to_owned)
-        .collect();
-    keys.sort();
-    keys.dedup();
-    keys
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,11 +73,5 @@ mod tests {
             Piece::Text("<x>".into()),
         ];
         assert_eq!(pieces("port  <n> of <mlx5|><x>"), expected);
-    }
-
-    #[test]
-    fn each_choice_has_a_key_of_its_own() {
-        assert_eq!(keys("<Cannot|Failed to> register memory region"), ["register memory region"]);
-        assert_eq!(keys("ibv_<reg|dereg>_mr<*>"), ["ibv_dereg_mr", "ibv_reg_mr"]);
     }
 }

@@ -2,7 +2,8 @@
 //! Prints the answer for people, in 12 lines at most: the command to type first, the cause, the line that shows it, and
 //! what to do.
 use crate::explain::answer::{Answer, Kind};
-use crate::explain::judge::{Found, NO_CASE};
+use crate::explain::failure::is_bad;
+use crate::explain::judge::{Aside, Found, NO_CASE};
 use crate::explain::prefixes::hosts_of;
 use crate::explain::scan::Hit;
 use crate::explain::table::Sure;
@@ -273,7 +274,9 @@ impl<'a> Screen<'a> {
 
     fn nothing(&self, lines: &mut Vec<String>) {
         self.used(lines);
-        let fine: Vec<_> = self.answer.verdict.aside.iter().filter(|one| one.why != NO_CASE).take(MOST_SHOWN).collect();
+        // A line that does not look like a failure needs no comfort, and that a thing is possible proves nothing.
+        let comforts = |one: &&Aside| one.why != NO_CASE && is_bad(&one.hit.text);
+        let fine: Vec<_> = self.answer.verdict.aside.iter().filter(comforts).take(MOST_SHOWN).collect();
         if fine.is_empty() && !self.answer.scan.success.sentences().is_empty() {
             return;
         }

@@ -19,12 +19,14 @@ pub enum Meaning {
     Cause,
     /// The message follows from a failure that another message explains.
     Follows,
-    /// The message looks like a failure, and nothing is wrong.
+    /// The message looks like a failure, and nothing is wrong, unless one of its cases holds.
     Fine,
     /// The message is fine alone, and is the reason of a cause that names it.
     Reason,
 }
 
+/// The files of data may use each of these.
+#[allow(dead_code)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     UpTo,
@@ -50,6 +52,7 @@ pub enum Condition {
     Variable(&'static str, &'static str),
 }
 
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug)]
 pub struct Cause {
     pub key: &'static str,
@@ -163,6 +166,22 @@ static NO_CAUSE: Cause = Cause {
     never: &[],
     instead: None,
     because: &[],
+};
+
+pub fn message(place: usize) -> &'static Message {
+    MESSAGES.get(place).unwrap_or(&NO_MESSAGE)
+}
+
+static NO_MESSAGE: Message = Message {
+    text: "",
+    section: 0,
+    general: false,
+    kind: Meaning::Follows,
+    from: "",
+    note: "",
+    todo: "",
+    never: &[],
+    cases: &[],
 };
 
 /// Returns the place of a fact.

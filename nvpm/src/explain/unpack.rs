@@ -233,7 +233,7 @@ mod tests {
     fn what_cannot_be_read_is_named() {
         assert_eq!(seen(b"\x7fELF\x02\x01\x01\0\x03\0").others, ["f"]);
         assert_eq!(seen(b"\x04\x22\x4d\x18rest").lost.len(), 1);
-        let cut = gz(&[b'x'; 100_000]);
+        let cut = gz(&vec![b'x'; 100_000]);
         assert_eq!(seen(&cut[..cut.len() / 2]).lost.len(), 1);
     }
 

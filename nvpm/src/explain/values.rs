@@ -53,7 +53,7 @@ fn one_filled(command: &str, line: &str, named: &[(&str, String)]) -> Option<Str
             }
             found.push_str(&text);
         } else {
-            found.push_str(&format!("{{{name}}}"));
+            found.extend(["{", name, "}"]);
         }
         rest = behind;
     }

@@ -23,7 +23,7 @@ pub fn plain(text: &str) -> String {
         found.push_str(before);
         found.push_str(words);
         if target.starts_with("http") {
-            found.push_str(&format!(" ({target})"));
+            found.extend([" (", target, ")"]);
         }
         rest = behind;
     }
