@@ -23,6 +23,10 @@ command=${1-}
 	[ "$command" != check ] || exit 3
 	exit 127
 }
+# The program in Rust has explain, and starts this script for all other commands.
+if [ "$command" = explain ] && [ -x "$lib/nvpm-bin" ]; then
+	exec "$lib/nvpm-bin" "$@"
+fi
 for python in python3 /usr/libexec/platform-python; do
 	# -B: nothing is left that the package would not remove. A chroot may have no /dev/null.
 	[ -z "$(command -v "$python")" ] || exec "$python" -B "$lib/nvpm" "$@"
