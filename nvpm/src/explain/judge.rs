@@ -127,6 +127,7 @@ pub fn judged(scan: &Scan) -> Verdict {
     let reasons = reasons.into_iter().filter(is_reason).collect();
     add(&mut found, reasons, &scan.facts);
     explain_by_reasons(&mut found);
+    doubt_below_unknown(&mut found, scan);
     verdict.causes = found.into_values().collect();
     rank(&mut verdict.causes);
     verdict.follows.sort_by_key(|one| one.hit.order);
@@ -182,6 +183,17 @@ fn explain_by_reasons(found: &mut BTreeMap<usize, Found>) {
             for proof in &mut one.proofs {
                 proof.sure = proof.sure.max(sure);
             }
+        }
+    }
+}
+
+/// A probable cause below an unknown failure may only follow from that failure, so it is no more than possible.
+fn doubt_below_unknown(found: &mut BTreeMap<usize, Found>, scan: &Scan) {
+    let Some(unknown) = scan.unknown().into_iter().find(|hit| hit.is_topic).map(|hit| hit.order) else { return };
+    let is_doubted = |one: &&mut Found| one.sure() == Sure::Probable && unknown < one.first_line();
+    for one in found.values_mut().filter(is_doubted) {
+        for proof in &mut one.proofs {
+            proof.sure = Sure::Possible;
         }
     }
 }

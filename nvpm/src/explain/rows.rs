@@ -221,6 +221,14 @@ fn a_failure_is_never_an_all_clear() {
 }
 
 #[test]
+fn a_probable_cause_below_an_unknown_failure_is_only_possible() {
+    let cause = "ibv_create_cq failed: No space left on device";
+    assert_eq!(first_cause(cause), "nic_limit");
+    let (verdict, kind) = verdict(&format!("mlx5_9: strange failure of the card\n{cause}"));
+    assert_eq!((kind, verdict.causes[0].about().key), (Kind::Perhaps, "nic_limit"));
+}
+
+#[test]
 fn the_reason_of_the_package_comes_before_the_missing_module() {
     let log = "nv_peer_mem: not loaded: on boot it is not wanted: /etc/infiniband/nv_peer_mem.conf says ONBOOT=no\n\
                ibv_reg_mr of GPU memory failed: Bad address (cuda)";

@@ -51,12 +51,15 @@ impl Success {
         if self.channels.len() >= MOST_NAMES && !self.channels.contains_key(host) {
             return;
         }
-        let channels = self.channels.entry(host.to_owned()).or_default();
+        if !self.channels.contains_key(host) {
+            self.channels.insert(host.to_owned(), Channels::default());
+        }
+        let Some(channels) = self.channels.get_mut(host) else { return };
         channels.all += 1;
         if network.contains("/GDRDMA") {
             channels.with += 1;
             let name = network.split('/').next().unwrap_or_default();
-            if self.networks.len() < MOST_NAMES {
+            if self.networks.len() < MOST_NAMES && !self.networks.contains(name) {
                 self.networks.insert(name.to_owned());
             }
         }
