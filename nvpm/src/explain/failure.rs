@@ -36,6 +36,12 @@ const TOPIC: &str = concat!(
     r"|[Dd][Mm][Aa]-?_?[Bb][Uu][Ff]|\bHCA\b|\bRoCE\b",
 );
 
+/// Lines that only say that a program ends, because something before them failed.
+const END: &str = concat!(
+    r"Traceback|\b(?:Runtime|Dist\w*|nccl\w+|Value|Assertion|Type|OS|Connection\w*)Error\b|terminate called|core dumped|\bAborted\b",
+    r"|(?i:\bexit(?:ed)?(?: with)? (?:code|status))|\b(?:srun|slurmstepd|mpirun|prterun|mpiexec)\b|Child process|what\(\):",
+);
+
 fn found(slot: &'static OnceLock<Option<Regex>>, pattern: &str, line: &[u8]) -> bool {
     slot.get_or_init(|| expression(pattern)).as_ref().is_some_and(|regex| regex.is_match(line))
 }
@@ -56,6 +62,12 @@ pub fn is_bad(line: &str) -> bool {
 pub fn is_topic(line: &str) -> bool {
     static TOPIC_LINE: OnceLock<Option<Regex>> = OnceLock::new();
     found(&TOPIC_LINE, TOPIC, line.as_bytes())
+}
+
+/// Returns whether a failure only says that a program ends.
+pub fn is_end(line: &str) -> bool {
+    static END_LINE: OnceLock<Option<Regex>> = OnceLock::new();
+    found(&END_LINE, END, line.as_bytes())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use crate::explain::failure::is_end;
 use crate::explain::known::Variant;
 use crate::explain::log_facts::LogFacts;
 use crate::explain::scan::{Hit, Scan};
@@ -189,7 +190,8 @@ fn explain_by_reasons(found: &mut BTreeMap<usize, Found>) {
 
 /// A probable cause below an unknown failure may only follow from that failure, so it is no more than possible.
 fn doubt_below_unknown(found: &mut BTreeMap<usize, Found>, scan: &Scan) {
-    let Some(unknown) = scan.unknown().into_iter().find(|hit| hit.is_topic).map(|hit| hit.order) else { return };
+    let may_be_the_cause = |hit: &&Hit| hit.is_topic && !is_end(&hit.text);
+    let Some(unknown) = scan.unknown().into_iter().find(may_be_the_cause).map(|hit| hit.order) else { return };
     let is_doubted = |one: &&mut Found| one.sure() == Sure::Probable && unknown < one.first_line();
     for one in found.values_mut().filter(is_doubted) {
         for proof in &mut one.proofs {
