@@ -6,9 +6,6 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// Tells nvpm.sh that this program has been asked already.
-const ASKED: &str = "NVPM_BIN_ASKED";
-
 /// Returns where nvpm.sh is: beside this program, with links resolved, or in the directory of the packages.
 fn script() -> PathBuf {
     let own = std::env::current_exe().ok().and_then(|path| path.canonicalize().ok());
@@ -19,7 +16,7 @@ fn script() -> PathBuf {
 /// Returns a command that starts the Python program.
 pub fn command(words: &[OsString]) -> Command {
     let mut command = Command::new(script());
-    command.args(words).env(ASKED, "1");
+    command.args(words);
     command
 }
 

@@ -24,6 +24,7 @@ mod redact;
 mod rows;
 mod scan;
 mod screen;
+mod streams;
 mod success;
 mod table;
 mod unpack;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use crate::explain::budget::{Budget, Metered, read_all};
 use crate::explain::encoding::{Encoding, Wide, of_start};
+use crate::explain::streams::{Xz, Zstd};
 
 /// The beginning of a file that says what the file is.
 const BEGINNING: usize = 4096;
@@ -13,7 +14,7 @@ const BEGINNING: usize = 4096;
 const MOST_NULS: usize = 64 << 20;
 /// An archive is read, and an archive within this archive, but no deeper archive.
 const DEEPEST: usize = 2;
-/// A zip archive has its table at its end, so it has to be in memory. Files of xz are there, too.
+/// A zip archive has its table at its end, so it has to be in memory.
 const LARGEST_PACKED: u64 = 256 << 20;
 /// The kinds of members of a tar archive: files, and the longer name of the next member.
 const LONG_NAME: u8 = b'L';
@@ -111,12 +112,9 @@ fn unpacked<'a>(start: &[u8], file: Input<'a>) -> io::Result<Result<Input<'a>, I
     } else if start.starts_with(b"BZh") {
         Ok(Box::new(bzip2::read::MultiBzDecoder::new(file)))
     } else if start.starts_with(b"\xfd7zXZ") {
-        // The crate wants a source that it owns.
-        let packed = read_all(BufReader::new(file), LARGEST_PACKED)?;
-        Ok(Box::new(xz4rust::XzReader::new(Cursor::new(packed))))
+        Ok(Box::new(Xz::new(file)))
     } else if start.starts_with(b"\x28\xb5\x2f\xfd") {
-        let decoder = ruzstd::decoding::StreamingDecoder::new(file).map_err(io::Error::other)?;
-        Ok(Box::new(decoder))
+        Ok(Box::new(Zstd::new(file)?))
     } else {
         Err(file)
     })
