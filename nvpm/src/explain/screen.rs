@@ -17,6 +17,8 @@ const MOST_LINES: usize = 3;
 const MOST_SHOWN: usize = 3;
 const INDENT: &str = "  ";
 const NOTHING_FOUND: &str = "Nothing here is about GPUDirect RDMA, and no line is a failure of any kind.";
+const NOT_SAID: &str = "No line is a failure, and no line says whether GPUDirect RDMA is used. NCCL's channels say it \
+                        (/GDRDMA, with NCCL_DEBUG=INFO), and UCX with UCX_PROTO_INFO=y.";
 const NOTHING_WRONG: &str = "No line is a failure. These lines say that nothing is wrong:";
 const ELSEWHERE: &str = "nvpm does not know this; what it was elsewhere:";
 const NO_CAUSE: &str = "No cause: these lines follow from a failure that is not in this log.";
@@ -280,7 +282,12 @@ impl<'a> Screen<'a> {
         if fine.is_empty() && !self.answer.scan.success.sentences().is_empty() {
             return;
         }
-        lines.extend(self.sentence(if fine.is_empty() { NOTHING_FOUND } else { NOTHING_WRONG }, 2, ""));
+        let text = match (fine.is_empty(), self.answer.verdict.aside.is_empty()) {
+            (false, _) => NOTHING_WRONG,
+            (true, false) => NOT_SAID,
+            (true, true) => NOTHING_FOUND,
+        };
+        lines.extend(self.sentence(text, 2, ""));
         for one in fine {
             lines.extend(self.message(one.variant.message, &one.hit));
         }
