@@ -189,6 +189,16 @@ check_prose() { python3 -B tests/lab/prose.py; }
 # Tests nvpm on machines that are made of files, and its selftest with doubles of the libraries.
 check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 
+# Builds and tests the Rust program that explains logs, with the layer's crates and no network.
+check_nvpm_rust() {
+	export CARGO_HOME=/opt/nvpm-crates CARGO_TARGET_DIR=/tmp/copy/target
+	[ -d target ] || cp -a /var/cache/nvpm-target target
+	cd nvpm-rs
+	cargo fmt --check
+	cargo clippy --locked --offline --all-targets -- -D warnings
+	cargo test --locked --offline
+}
+
 # Tests the scripts of the service, of dkms and of the packages on systems that are made of files.
 check_scripts() { python3 -B -m pytest -q -p no:cacheprovider tests/scripts; }
 

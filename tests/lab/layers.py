@@ -38,8 +38,8 @@ These layers are only for some guests (the column "layers" of ../jobs.md):
 
 No guest has these layers: pytest, which tests and checks programs of Python, and above it emulator,
 which runs programs of arm64, languages, which has Java, Node, Go, gdb and valgrind, or dkms, which
-has the program dkms of three releases of Debian; hosttools and clienttools, the crates for
-compiling other layers; and the layers of the packages.
+has the program dkms of three releases of Debian; hosttools, clienttools and nvpmcrates, the crates
+for compiling other layers and nvpm-rs; and the layers of the packages.
 
 Guests of arm64 have the same layers, which are compiled here, on x86-64: they are built on the
 lab's own base with a cross compiler above it (cross), and booted above a root of the guest's own
@@ -583,6 +583,11 @@ class Layers:
     def extra_languages(self) -> None:
         self.add("languages", "Java, Node, Go, gdb and valgrind (300 MB)", network=True)
 
+    def extra_nvpmcrates(self) -> None:
+        inputs = [TOP / "nvpm-rs/Cargo.toml", TOP / "nvpm-rs/Cargo.lock", *TRUSTED]
+        text = "crates of the program in Rust (two minutes)"
+        self.add("nvpmcrates", text, *inputs, on=self.lab_base, network=True)
+
     def extra_dkms(self) -> None:
         self.add("dkms", "dkms of three releases of Debian", network=True)
 
@@ -624,6 +629,8 @@ class Layers:
         elif name == "languages":
             self.extra_pytest()
             self.extra_languages()
+        elif name == "nvpmcrates":
+            self.extra_nvpmcrates()
         elif name == "dkms":
             self.extra_pytest()
             self.extra_dkms()
