@@ -24,6 +24,7 @@ command=${1-}
 	exit 127
 }
 # The program in Rust has explain, and starts this script for all other commands.
+# TODO[RUST]: no package contains the program yet.
 if [ "$command" = explain ] && [ -x "$lib/nvpm-bin" ]; then
 	exec "$lib/nvpm-bin" "$@"
 fi

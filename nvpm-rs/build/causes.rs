@@ -40,7 +40,7 @@ pub fn of_file(file: &File, facts: &[Fact], mistakes: &mut Mistakes) -> Vec<Caus
                 "name" => rest.clone_into(&mut cause.name),
                 "says" => rest.clone_into(&mut cause.says),
                 "do" => rest.clone_into(&mut cause.todo),
-                // Of several commands, the first one whose values stand in the log is the one that is printed.
+                // The program prints the first command whose values stand in the log.
                 "first" if cause.first.is_empty() => rest.clone_into(&mut cause.first),
                 "first" => cause.first = format!("{}\n{rest}", cause.first),
                 "pod" => rest.clone_into(&mut cause.pod),

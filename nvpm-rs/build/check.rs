@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Collects the mistakes in the files of data.
 
-/// A line of a file of data.
+/// A line in a data file.
 #[derive(Clone, Default)]
 pub struct Place {
     pub file: String,

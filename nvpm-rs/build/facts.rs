@@ -20,7 +20,7 @@ pub struct Fact {
 }
 
 pub struct Kind {
-    /// What the kind is of: a name in `placeholder::NAMED`.
+    /// The name in `placeholder::NAMED` to which the kind belongs.
     pub of: String,
     pub name: String,
     pub globs: Vec<String>,

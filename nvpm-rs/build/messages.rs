@@ -136,7 +136,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a name of a list of cases, and the conditions that each of them has here besides its own.
+    /// Reads the name of a list of cases, and the conditions that this message adds to each case.
     fn list(&mut self, place: &Place, text: &str) -> Vec<Case> {
         let lists = self.lists;
         let (name, conditions) = word_of(text);
@@ -201,7 +201,7 @@ impl Reader<'_> {
         self.causes.len() - 1
     }
 
-    /// Reads conditions: those that have to hold, and those that may not, which begin with `!`.
+    /// Reads conditions. A condition that begins with `!` must not hold.
     fn conditions(&mut self, place: &Place, text: &str) -> (Vec<Condition>, Vec<Condition>) {
         let (mut when, mut unless) = (Vec::new(), Vec::new());
         for token in tokens(text) {

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 const LOGS: &[&str] = &[include_str!("logs/threads.txt"), include_str!("logs/reports.txt")];
-/// Of the logs with a cause, this share in percent is answered right first at least, and this share wrong first at most.
+/// The least share of right first answers in percent, and the largest share of wrong ones, among logs with a cause.
 const RIGHT: usize = 95;
 const WRONG: usize = 1;
 

@@ -26,7 +26,7 @@ impl Proof {
     }
 }
 
-/// A cause, and the messages that show it.
+/// A cause, and the messages that show the cause.
 pub struct Found {
     pub cause: usize,
     pub proofs: Vec<Proof>,

@@ -12,7 +12,7 @@ const LONGEST: usize = 4096;
 /// A part of a line.
 pub struct Part<'a> {
     pub bytes: &'a [u8],
-    /// Whether the part is the first one of its line.
+    /// Whether the part is the first part of a line.
     pub begins: bool,
 }
 

@@ -26,7 +26,7 @@ pub struct LogFacts {
     pub variables: BTreeMap<String, BTreeSet<String>>,
     pub nodes: usize,
     pub ranks: usize,
-    /// The rank of each process of NCCL in its largest communicator, and the size of that, by host and process.
+    /// The rank of each process of NCCL in the largest communicator, and the communicator's size, by host and process.
     pub rank_of: HashMap<(String, String), (String, usize)>,
     expressions: [Option<Regex>; 4],
 }

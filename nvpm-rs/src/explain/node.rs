@@ -13,7 +13,7 @@ use crate::explain::judge::{Found, Verdict, rank};
 use crate::explain::table::Sure;
 use crate::python;
 
-/// The sections of devices, of which the node has one for each device.
+/// The sections of devices. A node has a section for each device.
 const DEVICES: &[(&str, &str)] = &[("GPUs", "GPU "), ("RDMA devices", "RDMA device ")];
 
 pub struct Fact {

@@ -31,7 +31,7 @@ fn line_of(format: &str) -> String {
     String::from_utf8_lossy(&line).into_owned()
 }
 
-/// Returns a line that is made of the text of a row.
+/// Returns a line made from the text of a row.
 fn line_of_text(text: &str) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Text(text) => text.clone(),
@@ -138,7 +138,7 @@ fn each_module_has_a_cause_for_each_error_of_the_kernel() {
             format!("{module}: disagrees about version of symbol ib_register_client"),
             format!("{module}: Unknown symbol rdma_create_id (err -2)"),
         ] {
-            // A row of a program may know more of its own module.
+            // A row of a program may know more about the program's own module.
             let cause = first_cause(&line);
             assert!(cause == expected(module) || cause == "mixed_ofed" || cause == "efa_other_core", "{line}: {cause}");
         }

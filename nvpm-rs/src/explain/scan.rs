@@ -53,7 +53,7 @@ impl Hit {
     }
 }
 
-/// What the first line of a shape has shown.
+/// The result for the first line of a shape.
 struct Shape {
     candidates: Candidates,
     facts: u8,

@@ -13,7 +13,7 @@ pub enum Sure {
     Certain,
 }
 
-/// What a message means.
+/// The meaning of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     Cause,
@@ -21,7 +21,7 @@ pub enum Meaning {
     Follows,
     /// The message looks like a failure, and nothing is wrong, unless one of its cases holds.
     Fine,
-    /// The message is fine alone, and is the reason of a cause that names it.
+    /// The message is fine alone, and another cause may name the message as its reason.
     Reason,
 }
 
@@ -38,7 +38,7 @@ pub enum Sign {
 
 #[derive(Debug)]
 pub enum Condition {
-    /// The line has one of these errors.
+    /// The line has an error from this list.
     Errors(Errors),
     /// The line contains this text, which may have placeholders.
     Line(&'static str),
@@ -65,9 +65,9 @@ pub struct Cause {
     pub pod: &'static str,
     /// The section and the line of `nvpm status` that show the cause.
     pub status: &'static str,
-    /// What tells this cause from others that print the same message.
+    /// The difference between this cause and other causes that print the same message.
     pub tell: &'static str,
-    /// What to do on the machine that asks, with the words of facts/advice.py in braces.
+    /// The action on the machine that asks, with the words of facts/advice.py in braces.
     pub here: &'static str,
     /// Loading or setting up `nv_peer_mem` helps.
     pub ours: bool,
@@ -135,7 +135,7 @@ pub struct Kind {
     pub globs: &'static [&'static str],
 }
 
-/// What a fixed word belongs to.
+/// The owner of a fixed word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     Message(usize),

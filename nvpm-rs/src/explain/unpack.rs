@@ -8,13 +8,13 @@ use crate::explain::budget::{Budget, Metered, read_all};
 use crate::explain::encoding::{Encoding, Wide, of_start};
 use crate::explain::streams::{Xz, Zstd};
 
-/// The beginning of a file that says what the file is.
+/// The first bytes of a file, by which its format is known.
 const BEGINNING: usize = 4096;
 /// A program that writes on into a log that was emptied leaves NUL bytes before its lines.
 const MOST_NULS: usize = 64 << 20;
 /// An archive is read, and an archive within this archive, but no deeper archive.
 const DEEPEST: usize = 2;
-/// A zip archive has its table at its end, so it has to be in memory.
+/// A zip archive has its table at the end, so the whole archive must be in memory.
 const LARGEST_PACKED: u64 = 256 << 20;
 /// The kinds of members of a tar archive: files, and the longer name of the next member.
 const LONG_NAME: u8 = b'L';
@@ -27,7 +27,7 @@ const PACKED: &[(&[u8], &str)] = &[
     (b"LPKSHHRH", "is a file of the journal: journalctl --file= prints its lines"),
 ];
 
-/// What the texts are given to, and what is told which part of the input is lost.
+/// The receiver of the texts, which also learns which part of the input is lost.
 pub trait Sink {
     fn text(&mut self, name: &str, text: Box<dyn BufRead + '_>) -> io::Result<()>;
     /// A part of the logs cannot be read.

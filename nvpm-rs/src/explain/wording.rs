@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! The form of the sentences that are made of the texts of the tables.
+//! The form of the sentences made from the texts of the tables.
 use std::sync::OnceLock;
 
 use regex::bytes::Regex;
