@@ -179,8 +179,9 @@ pub(crate) fn invalidate(core_context: CoreContext) {
     let Some(function) = invalidation.function else {
         return;
     };
-    // SAFETY: The function and the handle came from the same call to register, and are valid until
-    // the client is unregistered, which cannot happen during this call.
+    // SAFETY: The function and the handle came from the same call to register. Both are read before
+    // the call, and the core has not unregistered the client at that time. Older cores end the
+    // registration during the call, and nothing is read after it.
     let ret = unsafe { function(invalidation.handle, core_context.0) };
     if let Err(error) = to_result(ret) {
         pr_warn_ratelimited!(

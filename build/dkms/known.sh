@@ -87,6 +87,7 @@ keep() {
 			cp -a "$(readlink -f "$tree/$1/source")" "$tree/$1/old-source.new" && to_disk "$tree" &&
 			mv "$tree/$1/old-source.new" "$tree/$1/old-source" &&
 			ln -sfn "$tree/$1/old-source" "$tree/$1/source" && return
+		rm -rf "$tree/$1/old-source.new"
 		echo "nv_peer_mem: the source of version $1 cannot be copied to $tree$(no_room "$tree")." >&2
 		return 1
 	fi
@@ -111,15 +112,28 @@ repair() {
 	done
 }
 
-# lock OPTION...: waits until no other script of this package changes dkms or the modules, for example
-# the hook for a new kernel, or the service at boot. The lock ends with the script. Without /run, as
-# in some chroots, no boot or service interferes, so there is no lock.
+# dkms WORD...: runs dkms without the lock, which a program that dkms starts could otherwise keep.
+dkms() {
+	command dkms "$@" 9>&-
+}
+
+# lock SECONDS: waits until no other script of this package changes dkms or the modules, for example
+# the hook for a new kernel, or the service at boot. Fails if that takes longer. The lock ends with
+# the script. A script that dkms starts meanwhile counts as the one that has the lock. Only root may
+# open the file, because whoever can open it can hold the lock. Without /run, as in some chroots, no
+# boot or service interferes, so there is no lock.
 lock() {
+	[ -z "${NVPM_LOCKED-}" ] || return 0
 	file=${NVPM_SYSROOT-}/run/nv_peer_mem.dkms
-	if (: >>"$file") 2>/dev/null && command -v flock >/dev/null; then
+	if (umask 077 && : >>"$file" && chmod 600 "$file") 2>/dev/null && command -v flock >/dev/null; then
 		exec 9>>"$file"
-		flock "$@" 9
+		flock -w "$1" 9 || {
+			[ "$1" -eq 0 ] ||
+				echo "nv_peer_mem: another script of this package is not done after $1 seconds (fuser $file shows it). When it has ended, try again." >&2
+			return 1
+		}
 	fi
+	export NVPM_LOCKED=yes
 }
 
 # recover: undoes what a power cut or a full disk has left.

@@ -51,5 +51,10 @@ def settings(environment: Mapping[str, str], release: Path = RELEASE) -> Setting
     if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
         raise Wrong(f"NVPM_METRICS_PORT={port}: this is no port; 0 stands for no metrics")
     # Another image of the same version may have other sources.
-    identity = subprocess.check_output(["sh", str(release / "build/identity")], text=True)
+    try:
+        identity = subprocess.check_output(["sh", str(release / "build/identity")], text=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Wrong(
+            f"the image is broken: {release}/build/identity has failed ({error})"
+        ) from error
     return Settings(name, parameters, int(port), identity.strip())

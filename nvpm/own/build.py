@@ -481,6 +481,13 @@ DKMS = Group(
             "/var/lib/dkms/nvidia-peer-memory/VERSION`. Kernels keep their modules",
         ),
         Own(
+            "dkms-locked",
+            "another script of this package is not done after",
+            "a build or an update of this package still runs, or hangs in dkms",
+            "Look what `fuser` of the file in the line shows; when it has ended, run the command "
+            "again",
+        ),
+        Own(
             "dkms-by-hand",
             "<give the release of a kernel, such as"
             "|/etc/dkms/no-autoinstall forbids builds for kernels without the module"

@@ -108,7 +108,16 @@ def test_interrupted(tmp_path: Path, number: signal.Signals) -> None:
     program.write_text(f"#!/bin/sh\nsleep 300 &\necho $! >{note}.new\nmv {note}.new {note}\nwait\n")
     program.chmod(0o755)
     with subprocess.Popen(
-        [sys.executable, "-B", str(SERVICE / "nvpm"), "report", "--no-selftest"],
+        # A shell that runs the tests in the background makes them ignore SIGINT.
+        [
+            "env",
+            "--default-signal",
+            sys.executable,
+            "-B",
+            SERVICE / "nvpm",
+            "report",
+            "--no-selftest",
+        ],
         env=player.environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

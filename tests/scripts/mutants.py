@@ -158,7 +158,12 @@ MUTANTS = [
         'if ! has_module "$1"; then',
     ),
     ("test_dkms.py::test_it_fails", KNOWN, "${1%/*}-${1##*/}", "${1##*/}-${1%/*}"),
-    ("test_dkms.py::test_a_removed_kernel_goes_from_dkms", VERSIONS, '\tdrop_others "$1"\n', ""),
+    (
+        "test_dkms.py::test_a_removed_kernel_goes_from_dkms",
+        VERSIONS,
+        '\tdrop_others "$1"\n\t! said',
+        "\t! said",
+    ),
     ("test_dkms.py::test_power_fails", KNOWN, "\tput_back_lost\n", ""),
     ("test_dkms.py::test_power_fails", KEPT, "chmod 700", "chmod 755"),
     (
@@ -261,7 +266,7 @@ MUTANTS = [
     ),
     ("test_dkms.py::test_by_hand", KERNEL, "tr -c '[:print:]' '?'", "cat"),
     ("test_dkms.py::test_by_hand", KERNEL, '[ "$hook" ] || exit 1\n', "exit 0\n"),
-    ("test_dkms.py::test_one_at_a_time", VERSIONS, "! lock -n ||", ""),
+    ("test_dkms.py::test_one_at_a_time", VERSIONS, "! lock 0 ||", ""),
     # The names are stored before the contents.
     (
         "test_steps.py::test_power_cut_during_an_update",

@@ -525,6 +525,23 @@ def test_one_at_a_time(system: System) -> None:
     ).read_text() == "2.0.1 second"
     assert system.run("dash", versions, "put-back") == 0
     assert system.module(A) == "2.0.0 first"
+    # Nobody else can hold the lock.
+    assert lock.stat().st_mode & 0o777 == 0o600
+
+
+def test_hooks_that_dkms_runs(system: System) -> None:
+    """dkms can run the hooks for kernels after each change. A program that it leaves behind does
+    not keep the lock."""
+    system.source("2.0.0")
+    system.put("run/.keep")
+    hook = system.root / f"usr/src/{NAME}-2.0.0/build/dkms/kernel"
+    text = f'#!/bin/sh\n{system.root}/bin/dkms "$@" || exit\nsleep 30 >/dev/null 2>&1 &\n'
+    system.put("bin/after/dkms", f"{text}exec dash {hook} add {B}\n", 0o755)
+    path = f"{system.root}/bin/after:{system.root}/bin:{os.environ['PATH']}"
+    versions = system.root / f"usr/src/{NAME}-2.0.0/build/dkms/versions"
+    assert system.run("dash", versions, "install", "2.0.0", PATH=path) == 0, system.output
+    assert [system.module(kernel) for kernel in (A, B)] == ["2.0.0 first"] * 2
+    assert system.run("flock", "-n", system.root / "run/nv_peer_mem.dkms", "true") == 0
 
 
 # ---- the hook for new kernels ----

@@ -265,6 +265,9 @@ def test_dkms_prerm_of_a_failed_update(packages: Packages) -> None:
         assert packages.debian(f"{NAME}-dkms.prerm", "failed-upgrade", old, "2.0.1-1") == 0
         source.parent.mkdir(parents=True)
         source.symlink_to(packages.root / f"usr/src/{NAME}-{old[:-2]}")
+        # A source that is gone already is no reason to refuse.
+        assert packages.debian(f"{NAME}-dkms.prerm", "failed-upgrade", old, "2.0.1-1") == 0
+        packages.source(old[:-2])
         assert packages.debian(f"{NAME}-dkms.prerm", "failed-upgrade", old, "2.0.1-1") == 1
         assert packages.output == (
             f"nv_peer_mem: version {old} stays as it is, because its source cannot be kept for "
@@ -272,6 +275,7 @@ def test_dkms_prerm_of_a_failed_update(packages: Packages) -> None:
         )
         source.unlink()
         source.symlink_to(source.parent / "old-source")
+        packages.put(str((source.parent / "old-source/dkms.conf").relative_to(packages.root)))
         assert packages.debian(f"{NAME}-dkms.prerm", "failed-upgrade", old, "2.0.1-1") == 0
 
 
@@ -516,6 +520,7 @@ def test_unit() -> None:
     """The unit has the right order, and the right units start and stop it."""
     unit = settings("init.d/nv_peer_mem.service")
     before = {"systemd-modules-load.service", "openibd.service", "nvidia-persistenced.service"}
+    before.add("dkms.service")
     assert set(unit["After"]) == before
     assert set(unit["Before"]) == {"slurmd.service", "kubelet.service", "containerd.service"}
     assert unit["PartOf"] == ["openibd.service"]
