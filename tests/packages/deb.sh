@@ -165,6 +165,9 @@ leaves "where the right to unload it lacks" "${hidden[@]}" setpriv --inh-caps=-s
 # The files in /sys/module are made up, so the module seems to be loaded, but cannot be unloaded.
 mkdir -p /sys/module/nv_peer_mem /tmp/place/sys
 ln -s /sys/module /tmp/place/sys/module
+# The packages' scripts look here for what dkms knows, as long as NVPM_SYSROOT hides the rest.
+mkdir -p /tmp/place/var/lib
+ln -s /var/lib/dkms /tmp/place/var/lib/dkms
 echo 0 >/sys/module/nv_peer_mem/refcnt
 told "what cannot be unloaded, and is not in use, keeps no package" "the module stays loaded until the next boot." leave "${hidden[@]}"
 echo 1 >/sys/module/nv_peer_mem/refcnt
