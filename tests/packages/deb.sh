@@ -62,6 +62,7 @@ collected() {
 	mkdir -p /var/lib/prometheus/node-exporter
 	bash -c "$(sed -n 's/^    \* \* \* \* \* root //p' "$doc/docs/monitoring.md")"
 	grep -q '^nvpm_info' /var/lib/prometheus/node-exporter/nvpm.prom
+	rm -r /var/lib/prometheus
 }
 
 installed() {
