@@ -194,14 +194,19 @@ check_prose() { python3 -B tests/lab/prose.py; }
 # Tests nvpm on machines that are made of files, and its selftest with doubles of the libraries.
 check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 
-# Builds and tests the Rust program that explains logs, with the layer's crates and no network.
-check_nvpm_rust() {
-	export CARGO_HOME=/opt/nvpm-crates CARGO_TARGET_DIR=/tmp/copy/target
+# cargo_nvpm COMMAND...: runs cargo for the program in Rust, with the layer's crates and no network.
+cargo_nvpm() {
 	[ -d target ] || cp -a /var/cache/nvpm-target target
-	cd nvpm-rs
-	cargo fmt --check
-	cargo clippy --locked --offline --all-targets -- -D warnings
-	cargo test --locked --offline
+	(cd nvpm-rs && CARGO_HOME=/opt/nvpm-crates CARGO_TARGET_DIR=/tmp/copy/target cargo "$@")
+}
+
+# Builds and tests the Rust program that explains logs, alone and with inputs of each form.
+check_nvpm_rust() {
+	cargo_nvpm fmt --check
+	cargo_nvpm clippy --locked --offline --all-targets -- -D warnings
+	cargo_nvpm test --locked --offline
+	cargo_nvpm build --locked --offline
+	NVPM_BIN=/tmp/copy/target/debug/nvpm-bin python3 -B -m pytest -q -p no:cacheprovider tests/explain
 }
 
 # Tests the scripts of the service, of dkms and of the packages on systems that are made of files.
@@ -259,7 +264,7 @@ check_container() { python3 -B -m pytest -q -p no:cacheprovider tests/container;
 
 # Checks how Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm container tests/container tests/try_mutants.py tests/nvpm tests/preload tests/scripts tests/lab tests/host)
+	local written=(nvpm container tests/container tests/try_mutants.py tests/explain tests/nvpm tests/preload tests/scripts tests/lab tests/host)
 	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda tests/guest/operators)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"

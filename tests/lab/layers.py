@@ -630,6 +630,7 @@ class Layers:
             self.extra_pytest()
             self.extra_languages()
         elif name == "nvpmcrates":
+            self.extra_pytest()
             self.extra_nvpmcrates()
         elif name == "dkms":
             self.extra_pytest()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Opens logs: files, the files of a directory, standard input, and the output of journalctl and dmesg.
-use std::fs::File;
-use std::io::{self, Cursor};
+use std::fs::{File, Metadata};
+use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
 use crate::explain::budget::Budget;
-use crate::explain::unpack::{Sink, texts};
+use crate::explain::unpack::{Sink, is_zip, texts, texts_of_zip};
 
 pub const STANDARD_INPUT: &str = "standard input";
 /// The time within which journalctl and dmesg have to end.
@@ -25,7 +25,7 @@ pub fn from_paths(paths: &[PathBuf], budget: &Rc<Budget>, sink: &mut dyn Sink) {
         }
         done.push(path);
         if path.as_os_str() == "-" {
-            texts(STANDARD_INPUT, Box::new(io::stdin().lock()), budget, 0, sink);
+            from_opened(standard_input(), Path::new(STANDARD_INPUT), STANDARD_INPUT, budget, sink);
         } else if path.is_dir() {
             for file in files_of(path, sink) {
                 let name = file.strip_prefix(path).unwrap_or(&file).display().to_string();
@@ -40,10 +40,49 @@ pub fn from_paths(paths: &[PathBuf], budget: &Rc<Budget>, sink: &mut dyn Sink) {
 }
 
 fn from_file(path: &Path, name: &str, budget: &Rc<Budget>, sink: &mut dyn Sink) {
-    match File::open(path) {
-        Ok(file) => texts(name, Box::new(file), budget, 0, sink),
+    from_opened(File::open(path), path, name, budget, sink);
+}
+
+/// Returns the standard input, which may be a file.
+#[cfg(unix)]
+fn standard_input() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+#[cfg(windows)]
+fn standard_input() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    Ok(File::from(io::stdin().as_handle().try_clone_to_owned()?))
+}
+
+fn from_opened(file: io::Result<File>, path: &Path, name: &str, budget: &Rc<Budget>, sink: &mut dyn Sink) {
+    let (about, mut file) = match file.and_then(|file| Ok((file.metadata()?, file))) {
+        Ok(opened) => opened,
+        Err(error) => return sink.lost(&format!("{} cannot be read: {error}", path.display())),
+    };
+    budget.open(on_disk(&about));
+    let mut start = [0; 4];
+    if about.is_file() && file.read_exact(&mut start).is_ok() && is_zip(&start) {
+        return texts_of_zip(name, file, budget, sink);
+    }
+    // A pipe has not been read.
+    match if about.is_file() { file.rewind() } else { Ok(()) } {
+        Ok(()) => texts(name, Box::new(file), budget, 0, sink),
         Err(error) => sink.lost(&format!("{} cannot be read: {error}", path.display())),
     }
+}
+
+/// Returns the number of bytes that a file takes on the disk, without the holes of a sparse file.
+#[cfg(unix)]
+fn on_disk(about: &Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    if about.is_file() { about.blocks().saturating_mul(512) } else { 0 }
+}
+
+#[cfg(not(unix))]
+fn on_disk(about: &Metadata) -> u64 {
+    about.len()
 }
 
 /// Returns when a file was written, if it is still there.
@@ -84,7 +123,10 @@ fn files_of(path: &Path, sink: &mut dyn Sink) -> Vec<PathBuf> {
 pub fn from_program(command: &[&str], budget: &Rc<Budget>, sink: &mut dyn Sink) {
     let name = command.first().copied().unwrap_or_default();
     match output_of(command) {
-        Ok(output) => texts(name, Box::new(Cursor::new(output)), budget, 0, sink),
+        Ok(output) => {
+            budget.open(0);
+            texts(name, Box::new(Cursor::new(output)), budget, 0, sink);
+        }
         Err(why) => sink.lost(&format!("{name} failed: {why}. Only root may read this log on many systems")),
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Finds the texts in a file: the file itself, or the members of an archive, each of which may be compressed or an
 //! archive.
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::cell::Cell;
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
 use crate::explain::budget::{Budget, Metered, read_all};
@@ -14,8 +15,10 @@ const BEGINNING: usize = 4096;
 const MOST_NULS: usize = 64 << 20;
 /// An archive is read, and an archive within this archive, but no deeper archive.
 const DEEPEST: usize = 2;
-/// A zip archive has its table at the end, so the whole archive must be in memory.
-const LARGEST_PACKED: u64 = 256 << 20;
+/// A zip archive has its list of members at the end, so an archive that comes from a pipe must be in memory.
+const LARGEST_PACKED: u64 = 64 << 20;
+/// The list of members is kept in memory. An entry has at least 46 bytes in the file, and some hundred in memory.
+const LONGEST_LIST: u64 = 4 << 20;
 /// The kinds of members of a tar archive: files, and the longer name of the next member.
 const LONG_NAME: u8 = b'L';
 const FILES: &[u8] = b"0\0\x37";
@@ -50,19 +53,19 @@ fn try_texts(
     depth: usize,
     sink: &mut dyn Sink,
 ) -> io::Result<()> {
-    budget.take_item()?;
-    let (start, file) = beginning(Metered::new(raw, budget))?;
+    let (start, file) = beginning(Metered::new(raw, budget, depth == 0))?;
     let (start, mut file) = match unpacked(&start, file)? {
-        Ok(inner) => beginning(Metered::new(inner, budget))?,
+        Ok(inner) => beginning(Metered::new(inner, budget, false))?,
         Err(file) => (start, file),
     };
-    let is_zip = start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06");
+    let is_zip = is_zip(&start);
     let is_tar = start.get(257..262) == Some(b"ustar");
     if (is_zip || is_tar) && depth >= DEEPEST {
         return Err(io::Error::other(format!("it is an archive within {depth} others: unpack it first")));
     }
     if is_zip {
-        return members_of_zip(name, read_all(BufReader::new(file), LARGEST_PACKED)?, budget, depth, sink);
+        let data = read_all(BufReader::new(file), LARGEST_PACKED)?;
+        return members_of_zip(name, Cursor::new(data), budget, depth, sink);
     }
     if is_tar {
         return members_of_tar(name, file, budget, depth, sink);
@@ -120,8 +123,48 @@ fn unpacked<'a>(start: &[u8], file: Input<'a>) -> io::Result<Result<Input<'a>, I
     })
 }
 
-fn members_of_zip(name: &str, data: Vec<u8>, budget: &Rc<Budget>, depth: usize, sink: &mut dyn Sink) -> io::Result<()> {
-    let mut archive = zip::ZipArchive::new(Cursor::new(data)).map_err(io::Error::other)?;
+pub fn is_zip(start: &[u8]) -> bool {
+    start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06")
+}
+
+/// Gives the texts in a zip archive that is a file to the sink.
+pub fn texts_of_zip(name: &str, file: impl Read + Seek, budget: &Rc<Budget>, sink: &mut dyn Sink) {
+    if let Err(error) = members_of_zip(name, file, budget, 0, sink) {
+        sink.lost(&format!("{name} cannot be read: {error}"));
+    }
+}
+
+/// A zip archive whose list is being read. A small file can say that it has millions of members.
+struct Listed<R> {
+    file: R,
+    left: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Listed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let number = self.file.read(buffer)?;
+        let left = self.left.get().checked_sub(number as u64);
+        self.left.set(left.ok_or_else(|| io::Error::other("the archive has too many members: unpack it first"))?);
+        Ok(number)
+    }
+}
+
+impl<R: Seek> Seek for Listed<R> {
+    fn seek(&mut self, place: SeekFrom) -> io::Result<u64> {
+        self.file.seek(place)
+    }
+}
+
+fn members_of_zip(
+    name: &str,
+    file: impl Read + Seek,
+    budget: &Rc<Budget>,
+    depth: usize,
+    sink: &mut dyn Sink,
+) -> io::Result<()> {
+    let left = Rc::new(Cell::new(LONGEST_LIST));
+    let mut archive = zip::ZipArchive::new(Listed { file, left: Rc::clone(&left) }).map_err(io::Error::other)?;
+    left.set(u64::MAX);
     for number in 0..archive.len() {
         match archive.by_index(number) {
             Ok(member) if member.is_dir() => {}
@@ -160,11 +203,9 @@ fn members_of_tar(
             let inner = long_name.take().unwrap_or(short);
             texts(&format!("{name}:{inner}"), Box::new(member), budget, depth + 1, sink);
         } else if kind == b'S' {
-            sink.lost(&format!("{name}:{short} is a sparse file: make the archive without --sparse"));
-        } else {
-            // A directory or a link has no contents, and the fields of pax are no log.
-            budget.take_item()?;
+            sink.lost(&format!("{name}:{short} cannot be read: a sparse file: make the archive without --sparse"));
         }
+        // A directory or a link has no contents, and the fields of pax are no log.
     }
     Ok(())
 }
