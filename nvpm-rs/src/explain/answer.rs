@@ -159,7 +159,8 @@ impl Answer<'_> {
         let (ranks, all_ranks) = (self.ranks_of(&hit.sources), self.ranks_of(self.scan.sources()));
         if !ranks.is_empty() && ranks.len() < all_ranks.len() {
             let word = if ranks.len() == 1 { "rank" } else { "ranks" };
-            texts.push(format!("only on {word} {}", some_of(&ranks)));
+            let all = self.scan.facts.ranks.max(all_ranks.len());
+            texts.push(format!("only on {word} {} of {all}", some_of(&ranges(&ranks))));
         }
         let (hosts, all_hosts) = (hosts_of(&hit.sources), hosts_of(self.scan.sources()));
         let names: Vec<&str> = hosts.iter().map(String::as_str).collect();
@@ -187,8 +188,23 @@ impl Answer<'_> {
 }
 
 /// Returns the first names of a list, and how many more there are.
-fn some_of(names: &[&str]) -> String {
+fn some_of<T: AsRef<str>>(names: &[T]) -> String {
     const MOST: usize = 4;
-    let shown = names.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");
+    let shown = names.iter().take(MOST).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
     if names.len() > MOST { format!("{shown} and {} more", names.len() - MOST) } else { shown }
+}
+
+/// Returns sorted numbers as ranges, such as "16-23". Other names stay.
+fn ranges(names: &[&str]) -> Vec<String> {
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    for name in names {
+        let Ok(number) = name.parse::<usize>() else { return names.iter().map(|name| (*name).to_owned()).collect() };
+        match found.last_mut() {
+            Some((_, last)) if number == last.saturating_add(1) => *last = number,
+            _ => found.push((number, number)),
+        }
+    }
+    let text =
+        |(first, last): (usize, usize)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    found.into_iter().map(text).collect()
 }

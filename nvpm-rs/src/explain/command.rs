@@ -114,7 +114,8 @@ pub fn run(words: &[OsString]) -> ExitCode {
 /// Prints the help, or which options are wrong.
 fn said(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
-    let _ = if error.use_stderr() { write!(io::stderr(), "{text}") } else { write!(io::stdout(), "{text}") };
+    let _ =
+        if error.use_stderr() { write!(io::stderr(), "nvpm explain: {text}") } else { write!(io::stdout(), "{text}") };
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
