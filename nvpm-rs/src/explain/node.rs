@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! The facts of this node, as `nvpm status --json` prints them. They confirm a cause that a log shows or speak against it,
 //! and never add a cause.
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -70,21 +71,28 @@ impl Node {
         seen
     }
 
-    /// Puts causes that the node confirms before causes that are as sure, and those that it contradicts after them. A
-    /// cause that is certain stays, because the node may have changed since.
+    /// Puts causes that the node confirms before causes that are as sure, and those that it contradicts after all others.
+    /// A cause that is certain stays, because the node may have changed since. If the node contradicts the first cause
+    /// and confirms one that was only possible, the latter is probable.
     pub fn compare(&self, verdict: &mut Verdict) {
-        rank(&mut verdict.causes);
-        verdict.causes.sort_by_key(|one| {
+        let is_contradicted = |one: &Found| {
             let seen = self.seen(one.about().status);
-            let fits = if !seen.confirm.is_empty() {
-                0
-            } else if !seen.contradict.is_empty() && one.sure() < Sure::Certain {
-                2
-            } else {
-                1
-            };
-            (std::cmp::Reverse(one.sure()), fits)
-        });
+            seen.confirm.is_empty() && !seen.contradict.is_empty() && one.sure() < Sure::Certain
+        };
+        let is_confirmed = |one: &Found| !self.seen(one.about().status).confirm.is_empty();
+        if verdict.causes.first().is_some_and(is_contradicted) {
+            for one in verdict.causes.iter_mut().filter(|one| is_confirmed(one)) {
+                for proof in &mut one.proofs {
+                    proof.sure = proof.sure.max(Sure::Probable);
+                }
+            }
+        }
+        rank(&mut verdict.causes);
+        let order = |one: &Found| {
+            let is_certain = one.sure() == Sure::Certain;
+            (!is_certain, is_contradicted(one), Reverse(one.sure()), !is_confirmed(one))
+        };
+        verdict.causes.sort_by_key(order);
     }
 
     /// Returns the advice of the fact that confirms a cause, if the cause leaves the advice to the node.
