@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Reads from the sources of nv_peer_mem which messages its programs print. The result does not
-depend on the table nvpm/own, which test_own.py compares with it.
+depend on the files in nvpm-rs/data/own, which test_own.py compares with it.
 
 A value that varies, such as a variable of the shell, becomes VALUE. A text with fewer than two
 words is data, and no message."""
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from installed import TOP
+from program import TOP
 
 # A value that is a number and a word, so that it fits each placeholder of the table.
 VALUE = "7"
@@ -327,6 +327,23 @@ def of_python(files: list[Path]) -> Iterator[Printed]:
             yield from lines_of(name_of(file), re.sub(r"\{[^{}]*\}", VALUE, text))
 
 
+# ---- the part of nvpm in Rust ----
+
+SAID = re.compile(
+    r"""(?:\btell|\bwrong|\.lost|io::Error::other)\(\s*&?(?:format!\()?\s*"((?:[^"\\]|\\.)*)\""""
+)
+
+
+def of_program(file: str, text: str) -> Iterator[Printed]:
+    """Yields what `nvpm explain` writes to the standard error. A reason stands behind the name of a
+    file."""
+    for found in SAID.finditer(text.partition("#[cfg(test)]")[0]):
+        said = re.sub(r"\{[^{}]*\}", VALUE, found[1])
+        reason = "" if found[0].startswith(("tell", ".lost")) else "log cannot be read: "
+        reason = "error: " if found[0].startswith("wrong") else reason
+        yield from lines_of(file, f"nvpm explain: {reason}{said}")
+
+
 # ---- all ----
 
 # The functions of the shell that put the name of the program before a message. `echo` and `printf`
@@ -385,9 +402,10 @@ def everything() -> list[Printed]:
         (of_rust, ("src/**/*.rs",)),
         (of_c, ("src/**/*.c",)),
         (of_preload, ("preload/src/*.rs",)),
+        (of_program, ("nvpm-rs/src/explain/*.rs",)),
     ):
         for pattern in patterns:
             for file in files(pattern):
                 found += reader(name_of(file), file.read_text(encoding="utf-8"))
-    found += of_python([file for file in files("nvpm/**/*.py") if "own" not in file.parts[-2:]])
+    found += of_python(files("nvpm/**/*.py"))
     return [one for one in dict.fromkeys(found) if not NO_MESSAGE.search(one.text)]
