@@ -4,12 +4,13 @@
 import json
 import os
 import pty
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from program import PROGRAM, explain
+from program import PROGRAM, TOP, explain
 
 MEMLOCK = (
     "alpha1:9:9 [0] x.cc:1 NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory"
@@ -154,6 +155,16 @@ def test_all_and_json() -> None:
     assert every.code == 3 and STRANGE in every.out
 
 
+def test_the_page_names_each_key() -> None:
+    page = (TOP / "docs/monitoring.md").read_text(encoding="utf-8")
+    row = page.partition("| `nvpm explain --json` ")[2].partition("\n")[0]
+    named = set(re.findall(r"`(\w+)`", row)) | {"schema"}
+    found = object_of(MEMLOCK, STRANGE)
+    there = set(found) | set(found["log"]) | set(found["causes"][0])
+    there |= set(found["causes"][0]["messages"][0])
+    assert len(there) > 20 and there <= named, there - named
+
+
 @pytest.mark.parametrize("width", ["80", "60"])
 def test_lines_of_a_terminal(width: str) -> None:
     """A narrow terminal gets the whole answer in lines that it can show."""
@@ -195,3 +206,19 @@ def test_redaction_of_hosts_and_variables(tmp_path: Path, form: list[str]) -> No
     said = explain("--redact", *form, log)
     assert said.code == 3
     assert "gpu-node-17" not in said.out and "192.0.2.77" not in said.out
+
+
+def test_list() -> None:
+    """The list has each message with its causes and advice; a search for a part of a line finds
+    them."""
+    lines = explain("--list").out.splitlines()
+    at = lines.index("- `nv_peer_mem: only root can do that` (this package)")
+    assert lines[at + 1].startswith("  - certain: A user other than root")
+    assert lines[at + 1].endswith("To do: Call it with `sudo`.")
+    start = next(
+        at for at, line in enumerate(lines) if line.startswith("- `Couldn't allocate MR` ")
+    )
+    assert any("**locked memory**" in line for line in lines[start : start + 12])
+    causes = lines[lines.index("## Causes") :]
+    assert any(line.startswith("- **locked memory**: The limit") for line in causes)
+    assert not [line for line in lines if "****" in line or "- **service-" in line]
