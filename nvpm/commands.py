@@ -172,10 +172,10 @@ def compare(machine: Machine, words: List[str]) -> int:
     return main.main(machine, words)
 
 
-def explain(machine: Machine, words: List[str]) -> int:
-    from .explain import main
+def explain(_machine: Machine, words: List[str]) -> int:
+    from . import explainer
 
-    return main.main(machine, words)
+    return explainer.start(words)
 
 
 def run(machine: Machine, words: List[str]) -> int:
@@ -277,9 +277,9 @@ def advise(machine: Machine, words: List[str]) -> int:
     kernel have printed about MODULE. Without TEXT, the advice is for a module that is not
     installed."""
     if words[1:]:
-        from .explain.advise import advice
+        from . import explainer
 
-        return say([advice(machine, words[0], "\n".join(words[1:]))])
+        return say([explainer.advice(machine, words[0], "\n".join(words[1:]))])
     from .facts.advice import Advice
 
     return say([Advice(machine)["install"]])

@@ -30,20 +30,27 @@ class Ended(NamedTuple):
     why: str = ""
 
 
-def run(command: Sequence[str], limit: float = LIMIT, quiet: bool = True) -> Ended:
+def run(
+    command: Sequence[str], limit: float = LIMIT, quiet: bool = True, given: Optional[bytes] = None
+) -> Ended:
     """Runs a program in a process group of its own. After LIMIT seconds, the whole group is killed,
     because the program's children may also hold the pipe open. With QUIET, the output is returned,
-    and error messages are dropped. Otherwise the program writes to nvpm's own output."""
+    and error messages are dropped. Otherwise the program writes to nvpm's own output. GIVEN is its
+    standard input, which is empty without."""
     nothing = subprocess.DEVNULL
     said, messages = (subprocess.PIPE, nothing) if quiet else (None, None)
     try:
         process = subprocess.Popen(
-            command, stdin=nothing, stdout=said, stderr=messages, start_new_session=True
+            command,
+            stdin=nothing if given is None else subprocess.PIPE,
+            stdout=said,
+            stderr=messages,
+            start_new_session=True,
         )
     except OSError as error:
         return Ended(None, why=f"cannot be started: {error.strerror}")
     try:
-        output = process.communicate(timeout=limit)[0]
+        output = process.communicate(given, timeout=limit)[0]
     except subprocess.TimeoutExpired:
         ended = stop(process.pid, command[0], group=True)
         return Ended(None, why=f"took longer than {limit:g} s and was {ended}")

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TOP / "container"), str(TOP), str(Path(__file__).parent)]
+sys.path[:0] = [
+    str(TOP / "container"),
+    str(TOP),
+    str(Path(__file__).parent),
+    str(TOP / "tests/explain"),
+]
 
 from files import Files  # noqa: E402
 

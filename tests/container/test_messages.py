@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Each message of the pod stands in nvpm's table of own messages, and each row of the table is a
+"""Each message of the pod has a row of its own in nvpm-rs/data/own, and each of the pod's rows is a
 message of the pod."""
 
 from __future__ import annotations
@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 from files import KERNEL, Files
+from own import MESSAGES, Own, rows
 
 from keeper import cache, decide, places, serve, settings
 from keeper.serve import Keeper
-from nvpm.explain import texts
-from nvpm.own.model import Own
-from nvpm.own.pod import POD
 
 TOP = Path(__file__).resolve().parents[2]
+POD = [one for one in MESSAGES if one.group == "pod"]
 
 
 def missing(find: object, *words: object) -> str:
@@ -67,7 +66,7 @@ def said(node: Files, tmp_path: Path) -> list[str]:
 
 
 def rows_of(text: str) -> list[Own]:
-    return [one for one in POD.messages if texts.pattern(one.text).search(text)]
+    return [one for one in rows(text) if one in POD]
 
 
 def test_each_message_has_one_row(said: list[str]) -> None:
@@ -77,7 +76,7 @@ def test_each_message_has_one_row(said: list[str]) -> None:
 
 def test_each_row_is_a_message(said: list[str]) -> None:
     found = {one.id for text in said for one in rows_of(text)}
-    assert found == {one.id for one in POD.messages}
+    assert found == {one.id for one in POD}
 
 
 def test_the_program_says_what_the_test_says() -> None:

@@ -192,7 +192,10 @@ check_parameters() {
 check_prose() { python3 -B tests/lab/prose.py; }
 
 # Tests nvpm on machines that are made of files, and its selftest with doubles of the libraries.
-check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
+check_nvpm() {
+	build_nvpm
+	python3 -B -m pytest -q -p no:cacheprovider tests/nvpm
+}
 
 # cargo_nvpm COMMAND...: runs cargo for the program in Rust, with the layer's crates and no network.
 cargo_nvpm() {
@@ -200,13 +203,19 @@ cargo_nvpm() {
 	(cd nvpm-rs && CARGO_HOME=/opt/nvpm-crates CARGO_TARGET_DIR=/tmp/copy/target cargo "$@")
 }
 
+# build_nvpm: builds the program in Rust, which the tests of nvpm run.
+build_nvpm() {
+	cargo_nvpm build --locked --offline
+	export NVPM_BIN=/tmp/copy/target/debug/nvpm-bin
+}
+
 # Builds and tests the Rust program that explains logs, alone and with inputs of each form.
 check_nvpm_rust() {
 	cargo_nvpm fmt --check
 	cargo_nvpm clippy --locked --offline --all-targets -- -D warnings
 	cargo_nvpm test --locked --offline
-	cargo_nvpm build --locked --offline
-	NVPM_BIN=/tmp/copy/target/debug/nvpm-bin python3 -B -m pytest -q -p no:cacheprovider tests/explain
+	build_nvpm
+	python3 -B -m pytest -q -p no:cacheprovider tests/explain
 }
 
 # Tests the scripts of the service, of dkms and of the packages on systems that are made of files.
@@ -220,9 +229,15 @@ check_dkms_steps() {
 }
 
 # Checks that, for each mutant of nvpm, the test that the mutant names fails.
-check_nvpm_mutants() { python3 -B tests/try_mutants.py nvpm; }
+check_nvpm_mutants() {
+	build_nvpm
+	python3 -B tests/try_mutants.py nvpm
+}
 check_scripts_mutants() { python3 -B tests/try_mutants.py scripts; }
-check_container_mutants() { python3 -B tests/try_mutants.py container; }
+check_container_mutants() {
+	build_nvpm
+	python3 -B tests/try_mutants.py container
+}
 check_preload_mutants() { CC=gcc-14 python3 -B tests/try_mutants.py preload; }
 
 # Tests the preloaded library in real processes, with doubles of its neighbours.
@@ -260,7 +275,10 @@ check_preload_programs() {
 }
 
 # Tests the program of the container image on nodes that are made of files.
-check_container() { python3 -B -m pytest -q -p no:cacheprovider tests/container; }
+check_container() {
+	build_nvpm
+	python3 -B -m pytest -q -p no:cacheprovider tests/container
+}
 
 # Checks how Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {

@@ -3,10 +3,14 @@
 
 import atexit
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests/explain"))
+
+from program import PROGRAM  # noqa: E402
 
 
 def installed() -> Path:
@@ -20,6 +24,7 @@ def installed() -> Path:
             TOP / name, Path(directory, name), ignore=shutil.ignore_patterns("__pycache__")
         )
     shutil.copy(TOP / "nvpm.sh", directory)
+    shutil.copy(PROGRAM, Path(directory, "nvpm-bin"))
     return Path(directory)
 
 

@@ -2,12 +2,13 @@
 """Each name in braces in the texts of advice.py, and in the advice of `nvpm explain` for this
 machine, has a value, and each value is used in a text."""
 
+import re
 import string
 from collections.abc import Iterator
 
-from nvpm.explain.table import CAUSES, ENTRIES
+from installed import TOP
+
 from nvpm.facts import advice, core
-from nvpm.own.table import MESSAGES
 
 
 def texts(value: object) -> Iterator[str]:
@@ -24,12 +25,12 @@ def texts(value: object) -> Iterator[str]:
 def names() -> set[str]:
     """Returns the names in braces in the texts."""
     values = [value for name, value in vars(advice).items() if name.isupper()]
-    own = [message.here for message in MESSAGES]
-    cases = [case.here for entry in ENTRIES for case in entry.message.cases]
-    causes = [cause.here for cause in CAUSES]
+    tables = [file.read_text(encoding="utf-8") for file in TOP.glob("nvpm-rs/data/**/*.table")]
+    here = [text for table in tables for text in re.findall(r"(?m)^ +here (.*)$", table)]
+    assert len(here) > 10
     return {
         name
-        for value in (*values, core.SET_NEW, *own, *cases, *causes)
+        for value in (*values, core.SET_NEW, *here)
         for text in texts(value)
         for _, name, _, _ in string.Formatter().parse(text)
         if name is not None

@@ -7,7 +7,7 @@ use crate::explain::judge::{Aside, Found};
 use crate::explain::prefixes::hosts_of;
 use crate::explain::scan::Hit;
 use crate::explain::table::{FACTS, Sure};
-use crate::explain::wording::plain;
+use crate::explain::wording::{plain, sentence};
 
 /// A change of the object's meaning increases this number.
 const SCHEMA: u32 = 2;
@@ -60,10 +60,10 @@ fn cause(found: &Found, answer: &Answer, quoted: Quoted) -> Value {
     json!({
         "cause": about.key,
         "first": answer.first_command(found).map(|command| quoted(&plain(&command))),
-        "says": plain(found.says()),
+        "says": plain(&sentence(found.says())),
         "do": plain(&of_node.unwrap_or_else(|| found.todo().to_owned())),
         "here": found.here(),
-        "note": plain(found.best().map_or("", |best| best.variant.row().note)),
+        "note": plain(&sentence(found.best().map_or("", |best| best.variant.row().note))),
         "sure": found.sure() as u8 + 1,
         "nv_peer_mem": about.ours,
         "status": plain(about.status),

@@ -69,10 +69,12 @@ impl Found {
         Proof::first_of([self.own_case().map_or("", |case| case.first), self.about().first, ""])
     }
 
-    /// Returns the template of the advice for the machine that asks.
+    /// Returns the template of the advice for the machine that asks. If the case or the message has its own advice, that
+    /// of the cause does not count.
     pub fn here(&self) -> &'static str {
         let own = self.own_case();
-        let is_special = own.is_some_and(|case| !case.todo.is_empty());
+        let of_message = self.best().filter(|_| own.is_some()).map_or("", |best| best.variant.row().todo);
+        let is_special = own.is_some_and(|case| !case.todo.is_empty()) || !of_message.is_empty();
         Proof::first_of([own.map_or("", |case| case.here), if is_special { "" } else { self.about().here }, ""])
     }
 }
