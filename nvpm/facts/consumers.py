@@ -305,8 +305,7 @@ PROGRAMS = (
     Program(
         "cuFile, RDMA in user space",
         (pointer(LOADED), dma_buf(setting=f"with {CUFILE_DMA_BUF}")),
-        "no public source; NVIDIA, cuObject, RDMA peer memory configuration; its own words "
-        "(messages.md)",
+        "no public source; NVIDIA, cuObject, RDMA peer memory configuration; its own words",
         without=HOST,
         common=True,
     ),

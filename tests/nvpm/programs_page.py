@@ -13,7 +13,6 @@ if __name__ == "__main__":
     sys.path.insert(0, str(TOP))
     sys.dont_write_bytecode = True
 
-from messages_page import row  # noqa: E402
 
 from nvpm.facts.consumers import (  # noqa: E402
     GIVES_UP,
@@ -31,6 +30,11 @@ ORDER_HEAD = (
 )
 SKIP_HEAD = "| setting | programs that then register pointers |\n|---|---|"
 ONLY = {"mlx5_core": "mlx5", "efa": "EFA"}
+
+
+def row(*cells: str) -> str:
+    """Returns a row of a table in Markdown."""
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
 def listed(words: tuple[str, ...]) -> str:

@@ -35,7 +35,7 @@ def imported(name: str, file: Path) -> Iterator[str]:
 
 GRAPH = {name: set(imported(name, file)) - {name} for name, file in FILES.items()}
 # The folders from the lowest to the highest. All other files are above them.
-FOLDERS = ["nvpm.own", "nvpm.read", "nvpm.facts", "nvpm.show"]
+FOLDERS = ["nvpm.read", "nvpm.facts", "nvpm.show"]
 # read/ask.py may import the selftest's verbs, which it runs in a child process.
 EXCEPTIONS = {("nvpm.read.ask", "nvpm.selftest"), ("nvpm.read.ask", "nvpm.selftest.verbs")}
 

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Finds the cause of failures in the logs of programs and of the kernel."""
