@@ -16,6 +16,24 @@ unknown() {
 	[ "$command" != check ] || echo "NVPM UNKNOWN - $1"
 }
 
+# check_program: ends with an error if nvpm-bin is missing, or is for another processor. The shell would
+# read such a file as a script.
+check_program() {
+	[ -e "$lib/nvpm-bin" ] || {
+		echo "nvpm: explain needs the program nvpm-bin, and there is no $lib/nvpm-bin: the package was made where neither the program of a release nor cargo 1.85 was. Install a package that was made from a release; or take the file nvpm-VERSION-$(uname -m) of a release, which runs by itself; or, in a checkout, run make nvpm." >&2
+		exit 127
+	}
+	case $(od -An -tx1 -j18 -N1 "$lib/nvpm-bin" 2>/dev/null) in
+	*3e) made_for=x86_64 ;;
+	*b7) made_for=aarch64 ;;
+	*) made_for='no processor that is known' ;;
+	esac
+	[ "$made_for" = "$(uname -m)" ] || {
+		echo "nvpm: explain needs the program nvpm-bin for $(uname -m), and $lib/nvpm-bin is for $made_for. Install the package for this processor; or, in a checkout, run make nvpm." >&2
+		exit 126
+	}
+}
+
 command=${1-}
 [ -d "$lib/nvpm" ] || {
 	echo "nvpm: not installed: there is no $lib/nvpm." >&2
@@ -24,8 +42,8 @@ command=${1-}
 	exit 127
 }
 # The program in Rust has explain, and starts this script for all other commands.
-# TODO[RUST]: no package contains the program yet.
-if [ "$command" = explain ] && [ -x "$lib/nvpm-bin" ]; then
+if [ "$command" = explain ]; then
+	check_program
 	exec "$lib/nvpm-bin" "$@"
 fi
 for python in python3 /usr/libexec/platform-python; do

@@ -588,6 +588,15 @@ class Layers:
         text = "crates of the program in Rust (two minutes)"
         self.add("nvpmcrates", text, *inputs, on=self.lab_base, network=True)
 
+    def nvpm_tools(self) -> str:
+        """Makes the layers in which nvpm-bin is compiled for both processors."""
+        self.extra_nvpmcrates()
+        crates = self.stack.split(":", maxsplit=1)[0]
+        text = "what compiles nvpm-bin for both processors (a minute)"
+        sysroots = TOP / "nvpm-rs/sysroots"
+        tools = self.beside("nvpmtools", self.lab_base, text, sysroots, network=True)
+        return f"{crates}:{tools}:{self.lab_base}"
+
     def extra_dkms(self) -> None:
         self.add("dkms", "dkms of three releases of Debian", network=True)
 
