@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Makes the two source packages of a release: a source rpm and, for Debian, the upstream
-# tarball; nvpm as one file, and the preloaded library, for machines and containers without
-# them; also a record of the tools, and the checksums of all files. The repository is cloned, so the
+# tarball; nvpm as one file, nvpm-bin and the preloaded library, for machines and containers
+# without them; the sources of nvpm-bin's crates; also a record of the tools, and the checksums of
+# all files. The repository is cloned, so the
 # packages contain only committed files; other changes are named. The same commit and the same tools,
 # above all the same rustc, give the same files, byte for byte, whatever the user's settings of git
 # and rpm are.
@@ -14,17 +15,22 @@ export LC_ALL
 
 usage() {
 	cat <<'USAGE'
-Usage: build_release.sh [--without-rust] [--without-rpm]
+Usage: build_release.sh [--without-rust] [--without-program[=ARCH]] [--without-rpm]
 Makes the source packages of a release, on any machine with git 2.30 or later, make,
 rpmbuild, and rustc 1.78 or later with the source of its library; for the preloaded
-library lld or, of each processor, binutils.
-  --without-rust  compile no Rust: the packages then build only on machines with Rust
-  --without-rpm   make no source rpm
+library lld or, of each processor, binutils; for nvpm-bin cargo and rustc 1.85 or later
+with the library, the C compiler and Debian 11's C library of each processor.
+  --without-rust     compile no Rust: the packages then build only on machines with Rust
+  --without-program  compile no nvpm-bin, for ARCH (x86_64 or aarch64) or at all: packages
+                     have no nvpm explain then, unless there is a cargo where they are built
+  --without-rpm      make no source rpm
 Environment:
   GIT_URL=     repository to clone        (default: the one this script is in)
   GIT_BRANCH=  branch or tag              (default: what is checked out there)
   OUT=         directory for the files    (default: ~/nv_peer_mem-release)
   RUSTC=       Rust's compiler, with the source of its library (default: what is found)
+  CARGO=       cargo for nvpm-bin                              (default: what is found)
+  NVPM_SYSROOTS=  Debian 11's C library, from nvpm-rs/sysroots (default: ~/.cache/nvpm-sysroots)
   TMPDIR=      directory to work in       (default: /tmp, or OUT where that is noexec)
 USAGE
 }
@@ -34,10 +40,14 @@ die() {
 	exit 1
 }
 
-without_rust='' without_rpm=''
+without_rust='' without_rpm='' programs='x86_64 aarch64'
 for option; do
 	case $option in
-	--without-rust) without_rust=yes ;;
+	--without-rust) without_rust=yes programs='' ;;
+	--without-program) programs='' ;;
+	--without-program=x86_64 | --without-program=aarch64)
+		programs=$(echo "$programs" | sed "s/${option#*=}//; s/^ *//; s/ *$//")
+		;;
 	--without-rpm) without_rpm=yes ;;
 	-h | --help)
 		usage
@@ -107,6 +117,14 @@ check_tools() {
 		die "rpmbuild is missing (package $rpm_package). Install it, or choose --without-rpm for the Debian tarball alone."
 }
 
+# check_program: the same for nvpm-bin.
+check_program() {
+	for arch in $programs; do
+		lacking=$(sh "$here/nvpm-rs/compile" lacking "$arch") ||
+			die "nvpm-bin cannot be compiled for $arch: $lacking. Install what is missing and run this again, or choose --without-program=$arch for a release without it."
+	done
+}
+
 # runs_programs DIR: whether programs can be run there: not where it is mounted noexec, as /tmp
 # is on hardened machines.
 runs_programs() {
@@ -133,6 +151,7 @@ choose_temporary() {
 name_packages
 check_tools
 check_repository
+check_program
 unknown=
 changed=$(changes) || unknown=yes
 mkdir -p "$OUT"
@@ -151,11 +170,11 @@ free_name() {
 	[ ! -d "$1" ] || die "$1 is a directory: remove it, or choose another directory with OUT=."
 }
 
-# deliver FILE NAME: NAME appears whole, or not at all.
+# deliver FILE NAME [MODE]: NAME appears whole, or not at all.
 deliver() {
 	free_name "$2"
 	new=$(mktemp "$2.XXXXXX")
-	if ! { cat "$1" >"$new" && chmod 644 "$new" && mv -T "$new" "$2"; }; then
+	if ! { cat "$1" >"$new" && chmod "${3:-644}" "$new" && mv -T "$new" "$2"; }; then
 		die "$2 cannot be written."
 	fi
 	new=
@@ -174,6 +193,9 @@ describe() {
 	for arch in x86_64 aarch64; do
 		printf 'linker    %s %s\n' "$arch" "$(describe_linker "$arch")"
 	done
+	for arch in x86_64 aarch64; do
+		printf 'nvpm-bin  %s %s\n' "$arch" "$(describe_program "$arch")"
+	done
 }
 
 describe_rpmbuild() {
@@ -191,6 +213,15 @@ describe_rustc() {
 	fi
 	eval "$rust"
 	"$RUSTC" --version --verbose | sed -n '1s/^rustc //p; s/^LLVM version: /LLVM /p' | paste -sd, | sed 's/,/, /'
+}
+
+# describe_program ARCH: prints the tools that have made nvpm-bin. xz has packed the sources of its crates.
+describe_program() {
+	if [ -e "nvpm-rs/prebuilt/$1.made" ]; then
+		sed -n 's/^\(rustc\|cargo\|linker\|library\)  */\1 /p' "nvpm-rs/prebuilt/$1.made" | paste -sd';' | sed "s/;/; /g; s/\$/; xz $(xz --version | sed -n '1s/.* //p')/"
+	else
+		echo none
+	fi
 }
 
 describe_linker() {
@@ -248,7 +279,9 @@ srpm=$OUT/nvidia_peer_memory-$version-$release.src.rpm
 pyz=$OUT/nvpm-$version.pyz
 made_with=$OUT/nvidia-peer-memory_$version.made-with
 sums=$OUT/SHA256SUMS
-for file in "$tarball" "$srpm" "$pyz" "$made_with" "$sums" "$OUT/libnvpm_preload-$version"-*.so; do free_name "$file"; done
+crates=$OUT/nvpm-$version-crates.tar.xz
+for file in "$tarball" "$srpm" "$pyz" "$made_with" "$sums" "$crates" "$OUT/nvpm-$version-x86_64" "$OUT/nvpm-$version-aarch64" \
+	"$OUT/libnvpm_preload-$version"-*.so; do free_name "$file"; done
 
 echo
 # For machines without Rust (docs/building.md). The packages contain it, git does not.
@@ -278,6 +311,18 @@ for arch in x86_64 aarch64; do
 		set -- "$@" --prefix="$name/build/prebuilt/" --add-file="build/prebuilt/$arch.S"
 	! compiled "preload/prebuilt/$arch.S" env NVPM_ARCH=$arch sh preload/build assembly ||
 		set -- "$@" --prefix="$name/preload/prebuilt/" --add-file="preload/prebuilt/$arch.S"
+done
+# The program is for machines without Rust, too. A machine with cargo can compile it from these crates.
+[ -z "$programs" ] || {
+	echo "Packing the sources of the crates..."
+	sh nvpm-rs/compile crates || die "the sources of nvpm-bin's crates are not packed; the lines above say why."
+}
+for arch in $programs; do
+	echo "Compiling the Rust: nvpm-rs/prebuilt/$arch..."
+	sh nvpm-rs/compile release "$arch" || die "nvpm-bin is not compiled for $arch; the lines above say why."
+done
+for arch in ${programs:+crates.tar.xz} $programs; do
+	set -- "$@" --prefix="$name/nvpm-rs/prebuilt/" --add-file="nvpm-rs/prebuilt/$arch" --add-file="nvpm-rs/prebuilt/$arch.made"
 done
 # The identity of a build has the commit (build/identity).
 git rev-parse HEAD >build/commit
@@ -346,20 +391,36 @@ fi
 deliver "$work/$name.tar.gz" "$tarball"
 deliver "$work/nvpm.pyz" "$pyz"
 for library in $libraries; do deliver "$work/$library" "$OUT/$library"; done
+singles=
+for arch in $programs; do
+	deliver "nvpm-rs/prebuilt/$arch" "$OUT/nvpm-$version-$arch" 755
+	singles="$singles nvpm-$version-$arch"
+done
+[ -z "$programs" ] || {
+	deliver nvpm-rs/prebuilt/crates.tar.xz "$crates"
+	singles="$singles ${crates##*/}"
+}
 describe >"$work/made-with"
 deliver "$work/made-with" "$made_with"
 # shellcheck disable=SC2086 # names without blanks
-(cd "$OUT" && sha256sum "${tarball##*/}" ${srpm:+"${srpm##*/}"} "${pyz##*/}" $libraries "${made_with##*/}") >"$work/sums"
+(cd "$OUT" && sha256sum "${tarball##*/}" ${srpm:+"${srpm##*/}"} "${pyz##*/}" $singles $libraries "${made_with##*/}") >"$work/sums"
 deliver "$work/sums" "$sums"
 
 echo
 [ -z "$lacks" ] || echo "These packages lack$lacks: they build only on machines with Rust. $why."
 name_changes
+for arch in x86_64 aarch64; do
+	case $programs in
+	*$arch*) ;;
+	*) echo "Not made: nvpm-$version-$arch. So packages for $arch have no nvpm explain, unless there is a cargo where they are built." ;;
+	esac
+done
 [ -z "$unlinked" ] || echo "Not made: ${unlinked#, }."
 [ -z "$srpm" ] || echo "Built: $srpm"
 echo "Built: $tarball"
 echo "Built: $pyz (python3 ${pyz##*/}, on any machine)"
 for library in $libraries; do echo "Built: $OUT/$library (for nvpm run, beside ${pyz##*/})"; done
+for arch in $programs; do echo "Built: $OUT/nvpm-$version-$arch (nvpm explain, without an installation)"; done
 echo "Made with: $made_with"
 echo "Checksums: $sums (sha256sum -c SHA256SUMS)"
 cat <<EOT
@@ -367,7 +428,7 @@ cat <<EOT
 To install on Debian or Ubuntu (README.md lists what this needs), not in a directory that is mounted noexec:
     cd $OUT && tar xzf ${tarball##*/} && cd $name
     dpkg-buildpackage -us -uc -b
-    sudo apt-get install ../nvidia-peer-memory_${newest}_all.deb ../nvidia-peer-memory-dkms_${newest}_all.deb
+    sudo apt-get install ../nvidia-peer-memory_${newest}_*.deb ../nvidia-peer-memory-dkms_${newest}_all.deb
 EOT
 [ -z "$srpm" ] || cat <<EOT
 
