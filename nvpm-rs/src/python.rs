@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! The Python program beside this one, which has all commands but explain. This file goes with the last of them.
+//! The Python program beside this one, which has all commands but explain.
+// TODO[RUST]: this file goes with the last of them.
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::process::CommandExt;

@@ -51,6 +51,7 @@ LINES = [
     ("nvpm explain --jo", "nvpm explain --journal "),
     ("nvpm explain resu", "nvpm explain results/"),
     ("nvpm explain one --red", "nvpm explain one --redact "),
+    ("nvpm explain --l", "nvpm explain --list "),
 ]
 
 
