@@ -157,8 +157,14 @@ check_oldest() {
 	has Makefile "rustc-1.99 ... rustc-$oldest_rustc)"
 	has tests/host/kernel_crate/Cargo.toml "rust-version = \"$oldest_rustc\""
 	# Checks that no page and no message names another minimum.
+	oldest_cargo=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' nvpm-rs/Cargo.toml)
+	has docs/support.md "| cargo, for \`nvpm-bin\` | $oldest_cargo |"
+	has docs/building.md "cargo and rustc $oldest_cargo or later"
+	has build_release.sh "cargo and rustc $oldest_cargo or later"
+	has Makefile "cargo-1.99 ... cargo-$oldest_cargo)"
+	has nvpm.sh "cargo $oldest_cargo"
 	if grep -rnE "(rustc|Rust) (of )?1\.[0-9]+ or later" README.md build_release.sh docs src debian rpm preload nvpm init.d |
-		grep -v -e "$oldest_rustc or later" -e "is for development"; then return 1; fi
+		grep -v -e "$oldest_rustc or later" -e "cargo and rustc $oldest_cargo or later" -e "is for development"; then return 1; fi
 }
 
 # The files that must name each parameter of the module (CONTRIBUTING.md has them as a list).
@@ -216,6 +222,48 @@ check_nvpm_rust() {
 	cargo_nvpm test --locked --offline
 	build_nvpm
 	python3 -B -m pytest -q -p no:cacheprovider tests/explain
+}
+
+# explains PROGRAM...: checks that PROGRAM explains a log.
+explains() {
+	echo "nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -2)" >/tmp/failure
+	code=0
+	"$@" explain /tmp/failure >/tmp/answer || code=$?
+	cat /tmp/answer
+	[ "$code" = 3 ]
+	grep "^Cause (certain): the loaded ib_core is the distribution's, without peer memory" /tmp/answer
+}
+
+# Compiles nvpm-bin again as a release has it, from nothing, in another directory, as another user in another
+# time zone, and checks that the bytes are the same. Also checks that the licences are those of the crates.
+check_nvpm_program() {
+	export NVPM_SYSROOTS=/opt/sysroots TZ=Asia/Tokyo
+	tar -xJf /opt/nvpm-programs/crates.tar.xz -C /tmp
+	python3 -B nvpm-rs/licences /tmp/crates | diff LICENSES/crates.txt -
+	explains "/opt/nvpm-programs/$(uname -m)"
+	useradd --create-home another
+	mkdir -p "/tmp/another tree" nvpm-rs/prebuilt
+	cp -a nvpm-rs "/tmp/another tree/"
+	cp -a /opt/nvpm-programs/crates.* "/tmp/another tree/nvpm-rs/prebuilt/"
+	chown -R another "/tmp/another tree"
+	for arch in x86_64 aarch64; do
+		su another -c "umask 077 && cd '/tmp/another tree' && sh nvpm-rs/compile release $arch"
+		cmp "/opt/nvpm-programs/$arch" "/tmp/another tree/nvpm-rs/prebuilt/$arch"
+		cmp "/opt/nvpm-programs/$arch.made" "/tmp/another tree/nvpm-rs/prebuilt/$arch.made"
+	done
+	CARGO_NET_OFFLINE=true CARGO_HOME=/opt/nvpm-crates sh nvpm-rs/compile crates
+	cmp /opt/nvpm-programs/crates.tar.xz nvpm-rs/prebuilt/crates.tar.xz
+	# The gate can refuse: this program has the C library of this system, which is newer.
+	export NVPM_SYSROOTS=/tmp/sysroots
+	mkdir -p /tmp/sysroots
+	ln -s / "/tmp/sysroots/$(uname -m)"
+	rm -f "nvpm-rs/prebuilt/$(uname -m)"
+	refused_for_glibc
+}
+
+refused_for_glibc() {
+	if sh nvpm-rs/compile release "$(uname -m)" 2>/tmp/log; then return 1; fi
+	grep "needs glibc 2\.[0-9]*, and a release's has to run with 2.28: " /tmp/log
 }
 
 # Tests the scripts of the service, of dkms and of the packages on systems that are made of files.
@@ -282,7 +330,7 @@ check_container() {
 
 # Checks how Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm container tests/container tests/try_mutants.py tests/explain tests/nvpm tests/preload tests/scripts tests/lab tests/host)
+	local written=(nvpm nvpm-rs/licences container tests/container tests/try_mutants.py tests/explain tests/nvpm tests/preload tests/scripts tests/lab tests/host)
 	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda tests/guest/operators)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"
@@ -338,6 +386,10 @@ check_debian11() {
 	useradd --create-home builder
 	export GIT_COMMITTER_DATE=2026-01-01T00:00:00Z
 	repository builder
+	# Debian 11 has no cargo that is new enough, so the program comes from a machine that has one.
+	if su builder -c "cd /tmp/builder && OUT=/tmp/builder/none ./build_release.sh" 2>/tmp/log; then return 1; fi
+	grep "nvpm-bin cannot be compiled for x86_64: cargo and rustc 1.85 or later are missing" /tmp/log
+	export NVPM_PROGRAMS=/opt/nvpm-programs
 	su builder -c "cd /tmp/builder && OUT=/tmp/builder/release ./build_release.sh"
 	useradd --create-home another
 	repository another
@@ -351,7 +403,9 @@ check_debian11() {
 	padded
 	dpkg-buildpackage -us -uc -b
 	cd ..
-	dpkg -i nvidia-peer-memory_*_all.deb
+	dpkg -i nvidia-peer-memory_*.deb
+	cmp /usr/lib/nvidia-peer-memory/nvpm-bin ../release/nvpm-[0-9]*-x86_64
+	explains nvpm
 	dpkg -i nvidia-peer-memory-dkms_*_all.deb | tee /tmp/log
 	grep "nv_peer_mem is installed" /tmp/log
 	dpkg -i nvidia-peer-memory-preload_*.deb
@@ -369,6 +423,7 @@ made_without_rust() {
 	rm -rf preload/prebuilt build/prebuilt
 	RUSTC=/none dpkg-buildpackage -us -uc -b 2>&1 | tee /tmp/log
 	grep -x "So there is no package nvidia-peer-memory-preload." /tmp/log
+	grep -x "So nvidia-peer-memory has no nvpm explain." /tmp/log
 }
 
 # padded: succeeds if there are 16 bytes of nop before each function in the assembly for x86-64,

@@ -39,7 +39,8 @@ These layers are only for some guests (the column "layers" of ../jobs.md):
 No guest has these layers: pytest, which tests and checks programs of Python, and above it emulator,
 which runs programs of arm64, languages, which has Java, Node, Go, gdb and valgrind, or dkms, which
 has the program dkms of three releases of Debian; hosttools, clienttools and nvpmcrates, the crates
-for compiling other layers and nvpm-rs; and the layers of the packages.
+for compiling other layers and nvpm-rs; nvpmtools, nvpmcompiled and nvpmprogram, which compile
+nvpm-bin as releases have it; and the layers of the packages, which take nvpm-bin from there.
 
 Guests of arm64 have the same layers, which are compiled here, on x86-64: they are built on the
 lab's own base with a cross compiler above it (cross), and booted above a root of the guest's own
@@ -79,12 +80,16 @@ MODULE = [TOP / name for name in ("Kbuild", "Makefile", "dkms.conf", "build", "s
 # The files of a release. Tests are part of a release, but make no difference here.
 BESIDE_MODULE = (
     "nv_peer_mem.conf build_release.sh README.md LICENSE LICENSES .gitignore .gitattributes init.d "
-    "nvpm nvpm.sh completions docs debian rpm preload"
+    "nvpm nvpm.sh completions docs debian rpm preload nvpm-rs"
 )
 RELEASED = [*MODULE, *(TOP / name for name in BESIDE_MODULE.split())]
 
 # The service, and the programs that it calls.
 SERVICE = [TOP / name for name in ("init.d", "nvpm", "nvpm.sh", "nv_peer_mem.conf")]
+
+# The sources of nvpm-bin, whose checksum nvpm-rs/compile notes.
+NVPM_PARTS = "Cargo.lock Cargo.toml build compile data src sysroots"
+NVPM = [TOP / "nvpm-rs" / name for name in NVPM_PARTS.split()]
 
 # The sources of the lab's own verbs client.
 CLIENT = (TOP / "tests/guest/gpuverbs", LAB / "nvidia/lab_gpu.h")
@@ -551,7 +556,7 @@ class Layers:
         release = [TOP / name for name in ("nvpm", "nvpm.sh", "LICENSE", "LICENSES", "container")]
         release.append(TOP / "init.d")
         # The layer installs files into a directory of its own, so any layers may lie below.
-        self.add("image", "the image", *MODULE, *release, ready, on=self.lab_base)
+        self.add("image", "the image", *MODULE, *release, ready, on=self.with_program())
 
     def add_image_base(self) -> None:
         """Adds Debian's packages of the container image, below /image."""
@@ -568,7 +573,7 @@ class Layers:
         self.stack = f"{base}:{self.stack}"
 
     def extra_service(self) -> None:
-        self.add("service", "service", *SERVICE, on=self.lab_base)
+        self.add("service", "service", *SERVICE, on=self.with_program())
 
     def extra_python(self) -> None:
         self.add("python", "all of Python", on=self.lab_base, network=True)
@@ -584,18 +589,43 @@ class Layers:
         self.add("languages", "Java, Node, Go, gdb and valgrind (300 MB)", network=True)
 
     def extra_nvpmcrates(self) -> None:
+        self.stack = f"{self.nvpm_crates()}:{self.stack}"
+
+    def extra_nvpmprogram(self) -> None:
+        """Adds nvpm-bin for both processors, and what compiles it."""
+        self.stack = f"{self.nvpm_programs()}:{self.nvpm_tools()}"
+
+    def nvpm_crates(self) -> str:
         inputs = [TOP / "nvpm-rs/Cargo.toml", TOP / "nvpm-rs/Cargo.lock", *TRUSTED]
         text = "crates of the program in Rust (two minutes)"
-        self.add("nvpmcrates", text, *inputs, on=self.lab_base, network=True)
+        return self.beside("nvpmcrates", self.lab_base, text, *inputs, network=True)
 
     def nvpm_tools(self) -> str:
         """Makes the layers in which nvpm-bin is compiled for both processors."""
-        self.extra_nvpmcrates()
-        crates = self.stack.split(":", maxsplit=1)[0]
         text = "what compiles nvpm-bin for both processors (a minute)"
         sysroots = TOP / "nvpm-rs/sysroots"
         tools = self.beside("nvpmtools", self.lab_base, text, sysroots, network=True)
-        return f"{crates}:{tools}:{self.lab_base}"
+        return f"{self.nvpm_crates()}:{tools}:{self.lab_base}"
+
+    def nvpm_compiled(self, arch: str) -> str:
+        """Makes the layers with the crates of nvpm-bin, compiled for a release."""
+        inputs = [TOP / f"nvpm-rs/{name}" for name in ("Cargo.toml", "Cargo.lock", "compile")]
+        text = f"the crates of nvpm-bin, compiled for {arch} (a minute)"
+        tools = self.nvpm_tools()
+        full = self.beside("nvpmcompiled", tools, text, *inputs, words=[arch])
+        return f"{full}:{tools}"
+
+    def nvpm_program(self, arch: str) -> str:
+        """Makes the layer with nvpm-bin, below /opt/nvpm-programs."""
+        text = f"nvpm-bin for {arch} (half a minute)"
+        return self.beside("nvpmprogram", self.nvpm_compiled(arch), text, *NVPM, words=[arch])
+
+    def nvpm_programs(self) -> str:
+        return f"{self.nvpm_program('x86_64')}:{self.nvpm_program('aarch64')}"
+
+    def with_program(self) -> str:
+        """Returns the lab's own base with nvpm-bin for this processor."""
+        return f"{self.nvpm_program(os.uname().machine)}:{self.lab_base}"
 
     def extra_dkms(self) -> None:
         self.add("dkms", "dkms of three releases of Debian", network=True)
@@ -641,11 +671,13 @@ class Layers:
         elif name == "nvpmcrates":
             self.extra_pytest()
             self.extra_nvpmcrates()
+        elif name == "nvpmprogram":
+            self.extra_nvpmprogram()
         elif name == "dkms":
             self.extra_pytest()
             self.extra_dkms()
         elif name == "debian11":
-            self.stack = self.root("bullseye", BASE)
+            self.stack = f"{self.nvpm_programs()}:{self.root('bullseye', BASE)}"
 
     def add_hosttools(self) -> None:
         self.add(
@@ -679,7 +711,7 @@ class Layers:
         the packages, made on the machine `stock`, in /packages, and packages of an older version in
         /packages/old."""
         self.packaged("stock")
-        self.stack = f"{self.rustcore()}:{self.stack}"
+        self.stack = f"{self.nvpm_programs()}:{self.rustcore()}:{self.stack}"
         text = "packages, deb and rpm"
         self.made = self.beside("packages", self.stack, text, *RELEASED, words=[self.kver])
         if machine != "stock":

@@ -131,8 +131,14 @@ sed -i 's/^ONBOOT=yes/ONBOOT=no/' "$conf"
 broken 1.9.5
 keeps "an update that does not compile" 1.9.0 1.9.0 /tmp/broken-1.9.5.deb
 
+check "the older package was for all processors" [ "$(dpkg-deb -f "${old[0]}" Architecture)" = all ]
+explains_nothing
 check "the next update can be installed" saying dpkg -i "${new[@]}"
 installed "$version"
+check "it is for this processor" [ "$(dpkg-query -W -f '${Architecture}' nvidia-peer-memory)" = "$(dpkg --print-architecture)" ]
+check "and needs the C library of 2018" [ "$(dpkg-deb -f "${new[0]}" Depends | grep -o 'libc6 [^,]*')" = "libc6 (>= 2.28)" ]
+explains
+check "the copyright names the crates" grep -q '^Files: crates/clap-' "$doc/copyright"
 check "the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
 
 # A downgrade and another commit of the same version must not take the module away either.
@@ -245,12 +251,12 @@ kept() {
 	check "$1: nothing was stopped or loaded" fails grep -E ' (stop|start|restart|try-restart|force-reload)( |$)|^(rmmod|modprobe)' "$calls"
 }
 
-kept "installed" /packages/old/nvidia-peer-memory_*_all.deb
-kept "updated" /packages/nvidia-peer-memory_*_all.deb
-kept "installed again" /packages/nvidia-peer-memory_*_all.deb
+kept "installed" /packages/old/nvidia-peer-memory_*.deb
+kept "updated" /packages/nvidia-peer-memory_*.deb
+kept "installed again" /packages/nvidia-peer-memory_*.deb
 
 # This package stops the service, to show that `kept` would notice it.
-dpkg-deb -R /packages/nvidia-peer-memory_*_all.deb /tmp/stops
+dpkg-deb -R /packages/nvidia-peer-memory_*.deb /tmp/stops
 printf '#!/bin/sh\n[ "%s" != upgrade ] || deb-systemd-invoke stop nv_peer_mem.service\n' "\$1" >/tmp/stops/DEBIAN/preinst
 chmod 755 /tmp/stops/DEBIAN/preinst
 dpkg-deb -b /tmp/stops /tmp/stops.deb

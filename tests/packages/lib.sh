@@ -99,6 +99,30 @@ examined() {
 }
 exports() { readelf --dyn-syms -W "$1" | awk '$7 ~ /^[0-9]+$/ { print $8 }' | sort; }
 
+# ---- nvpm-bin ----
+
+program=/usr/lib/nvidia-peer-memory/nvpm-bin
+
+# explains: checks that `nvpm explain` of the installed package explains a log, by the program that the
+# release has for this processor.
+explains() {
+	local code=0
+	check "the program is the release's own, byte by byte" cmp "$program" "/packages/nvpm-$version-$processor"
+	check "all users can run it" [ "$(stat -c %a "$program")" = 755 ]
+	echo "nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -2)" >/tmp/failure
+	setpriv --reuid=nobody --clear-groups nvpm explain /tmp/failure >"$said" || code=$?
+	cat "$said"
+	check "nvpm explain ends as for a cause that was found" [ "$code" = 3 ]
+	check "and names the cause" says "Cause (certain): the loaded ib_core is the distribution's, without peer memory"
+}
+
+# explains_nothing: checks that a package that was made without the program says so.
+explains_nothing() {
+	check "there is no program" [ ! -e "$program" ]
+	check "explain cannot be called" fails saying nvpm explain /tmp/failure
+	check "it is said why" says "nvpm: explain needs the program nvpm-bin, and there is no $program"
+}
+
 # quiet LIBRARY: checks that a program starts with LIBRARY preloaded, and that LIBRARY prints
 # nothing.
 quiet() {
@@ -181,7 +205,7 @@ back() {
 with_config() { edited "/usr/src/linux-headers-$kver/.config" sed "$1"; }
 
 # debs DIR: prints the packages in DIR, in the order that dpkg needs.
-debs() { printf '%s\n' "$1"/nvidia-peer-memory_*_all.deb "$1"/nvidia-peer-memory-dkms_*_all.deb; }
+debs() { printf '%s\n' "$1"/nvidia-peer-memory_*.deb "$1"/nvidia-peer-memory-dkms_*_all.deb; }
 
 # by_dpkg DEB...: installs the packages one after the other, because dpkg must configure each
 # package before it unpacks the next package.
@@ -194,7 +218,7 @@ by_dpkg() {
 # afterwards, but nothing is built.
 unpacked() {
 	local hook
-	dpkg -i /packages/nvidia-peer-memory_*_all.deb
+	dpkg -i /packages/nvidia-peer-memory_*.deb
 	dpkg --unpack /packages/nvidia-peer-memory-dkms_*_all.deb
 	for hook in /etc/kernel/{postinst,header_postinst}.d/nvidia-peer-memory; do
 		mv "$hook.dpkg-new" "$hook"

@@ -43,7 +43,7 @@ none_dead() {
 }
 
 mkdir /tmp/rpm
-dpkg-deb -x /packages/nvidia-peer-memory_*_all.deb /tmp/deb
+dpkg-deb -x /packages/nvidia-peer-memory_*.deb /tmp/deb
 rpm2cpio /packages/nvidia_peer_memory-[0-9]*."$(uname -m)".rpm >/tmp/rpm.cpio
 (cd /tmp/rpm && cpio -id --quiet </tmp/rpm.cpio)
 for format in deb rpm; do

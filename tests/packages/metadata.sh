@@ -8,7 +8,7 @@
 tool=/usr/lib/nvidia-peer-memory/rust-metadata
 tree=/usr/src/linux-rust-$kver
 series=$(cut -d. -f1,2 <<<"$kver")
-dpkg -i /packages/nvidia-peer-memory_*_all.deb
+dpkg -i /packages/nvidia-peer-memory_*.deb
 dpkg --unpack /packages/nvidia-peer-memory-dkms_*_all.deb
 
 # cannot TEXT: checks that rust-metadata fails, and prints TEXT as the reason.

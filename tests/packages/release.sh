@@ -7,7 +7,8 @@
 . /checkout/tests/packages/lib.sh
 
 # The layer rustcore has the compiled core, which takes most of the time of an assembly.
-export NVPM_RUST_CORE=/opt/rust-core
+# The layers nvpmprogram have nvpm-bin, as check nvpm_program compiles it again.
+export NVPM_RUST_CORE=/opt/rust-core NVPM_PROGRAMS=/opt/nvpm-programs
 name=nvidia-peer-memory-$version
 tarball=/packages/nvidia-peer-memory_$version.orig.tar.gz
 mkdir /tmp/srpm /tmp/there
@@ -70,11 +71,44 @@ refused "nor without a compiler" "there is no C compiler: install gcc, or give C
 back
 rm -r /tmp/elsewhere
 
+# The program of each processor is in the packages and a file of its own.
+for arch in x86_64 aarch64; do
+	single=/packages/nvpm-$version-$arch
+	check "nvpm-bin for $arch is one file" [ "$(stat -c %a "$single")" = 755 ]
+	check "the packages have the same" cmp "$single" "/tmp/there/$name/nvpm-rs/prebuilt/$arch"
+	check "it is of these sources" sh "/tmp/there/$name/nvpm-rs/compile" is-current "$arch"
+	check "it is for $arch" grep -qi "Machine: .*${arch/_/-}" <(readelf -h "$single")
+	check "it needs the C library of 2018" [ "$(objdump -T "$single" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)" = GLIBC_2.28 ]
+	check "it names no place where it was compiled" fails grep -aE '/(opt/nvpm|tmp/nvpm|in/|root/)' "$single"
+	check "what was bound can be read only" grep -q GNU_RELRO <(readelf -lW "$single")
+	check "all is bound when it is loaded" grep -q 'FLAGS.*NOW' <(readelf -dW "$single")
+done
+check "the sources of its crates are there" cmp "/packages/nvpm-$version-crates.tar.xz" "/tmp/there/$name/nvpm-rs/prebuilt/crates.tar.xz"
+echo "nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -2)" >/tmp/failure
+# answers COMMAND...: checks that the command explains the log, for any user and without a package.
+answers() {
+	local code=0
+	(cd / && exec setpriv --reuid 65534 --regid 65534 --clear-groups env -i PATH=/usr/bin:/bin "$@" explain /tmp/failure) >"$said" || code=$?
+	cat "$said"
+	check "$1 explains a log" [ "$code" = 3 ]
+	check "$1 names the cause" says "Cause (certain): the loaded ib_core is the distribution's, without peer memory"
+}
+answers "/packages/nvpm-$version-$(uname -m)"
+# The repository of the lab's release leaves the image's directory out.
+cp -a "/tmp/there/$name" /tmp/with_image
+cp -a /checkout/container /tmp/with_image/
+check "an image has it, too" saying sh /tmp/with_image/container/install-release /tmp/with_image /tmp/image
+check "the same" cmp "/packages/nvpm-$version-$(uname -m)" /tmp/image/usr/lib/nvidia-peer-memory/nvpm-bin
+answers /tmp/image/usr/sbin/nvpm
+rm -r /tmp/with_image/nvpm-rs/prebuilt /tmp/image
+told "an image without it is made" "so the image has no nvpm explain, and no advice about modules that are not loaded." sh /tmp/with_image/container/install-release /tmp/with_image /tmp/image
+rm -r /tmp/with_image /tmp/image
+
 # The release contains checksums, and a record of the tools that made it.
 check "the checksums are right" saying env -C /packages sha256sum -c SHA256SUMS
-check "they are of all files" [ "$(wc -l </packages/SHA256SUMS)" = 6 ]
+check "they are of all files" [ "$(wc -l </packages/SHA256SUMS)" = 9 ]
 mkdir /tmp/damaged
-cp /packages/{SHA256SUMS,*.orig.tar.gz,*.src.rpm,*.pyz,*.so,*.made-with} /tmp/damaged/
+cp /packages/{SHA256SUMS,*.orig.tar.gz,*.src.rpm,nvpm-[0-9]*,*.so,*.made-with} /tmp/damaged/
 for file in /tmp/damaged/[ln]*; do
 	cp "$file" /tmp/whole
 	printf x | dd of="$file" bs=1 seek=40 conv=notrunc status=none
@@ -92,6 +126,8 @@ for tool in git gzip rpmbuild; do
 done
 for arch in x86_64 aarch64; do
 	check "and the linker for $arch" grep -qE "^linker    $arch .*LLD [0-9.]+$" "$made_with"
+	check "and what made nvpm-bin for $arch" grep -qE \
+		"^nvpm-bin  $arch rustc 1\.[0-9.]+ .*; cargo 1\.[0-9.]+ .*; linker .*gcc.* ld .*; library libc-2.31; xz [0-9.]+$" "$made_with"
 done
 check "and nothing of the machine that made it" fails grep -e / -e "$(uname -n)" "$made_with"
 
@@ -132,7 +168,7 @@ check "nvpm run takes the library that lies beside it" [ "$(on_dma_buf python3 "
 # Here a release is made from a checkout on a machine whose /tmp is mounted noexec, and which has no
 # linker for the other processor.
 cd "/tmp/there/$name" || exit
-rm -r build/prebuilt preload/prebuilt
+rm -rf build/prebuilt preload/prebuilt nvpm-rs/prebuilt
 git init --quiet
 git -c user.name=lab -c user.email=lab@localhost add .
 git -c user.name=lab -c user.email=lab@localhost commit --quiet -m "$version"
@@ -161,6 +197,17 @@ unset TMPDIR
 check "nothing is left behind" [ -z "$(find /tmp/noexec /tmp/made -name 'nv.*')" ]
 umount /tmp/noexec
 
+# Without the tools of one processor, nothing is made, unless somebody wants a release without its program.
+without /opt/nvpm-programs/aarch64
+refused "without a compiler for arm64 no release is made" "nvpm-bin cannot be compiled for aarch64: " \
+	env OUT=/tmp/one ./build_release.sh --without-rpm
+check "and it is said how one is" says "or choose --without-program=aarch64 for a release without it."
+check "nothing was made" [ ! -e /tmp/one ]
+told "so one is" "Not made: nvpm-$version-aarch64." env OUT=/tmp/one ./build_release.sh --without-rpm --without-program=aarch64
+check "with the other one" cmp "/tmp/one/nvpm-$version-x86_64" "/packages/nvpm-$version-x86_64"
+check "and the record says so" grep -qx 'nvpm-bin  aarch64 none' /tmp/one/*.made-with
+back
+
 # With --without-rust no Rust is compiled, even on a machine that has it.
 check "without Rust by choice" saying env OUT=/tmp/chosen ./build_release.sh --without-rust
 check "no Rust is compiled" fails says "Compiling the Rust"
@@ -176,6 +223,7 @@ check "nothing was made" [ -z "$(ls /tmp/lacking)" ]
 told "who wants them has them made" "they build only on machines with Rust. --without-rust was chosen." \
 	env OUT=/tmp/lacking ./build_release.sh --without-rust
 check "and what" says "These packages lack build/prebuilt/x86_64.S preload/prebuilt/x86_64.S build/prebuilt/aarch64.S preload/prebuilt/aarch64.S: they build only on machines with Rust."
+check "and that there is no program" says "Not made: nvpm-$version-x86_64. So packages for x86_64 have no nvpm explain, unless there is a cargo where they are built."
 check "and that there is no library" says "Not made: libnvpm_preload-$version-x86_64.so (it is made of Rust), libnvpm_preload-$version-aarch64.so (it is made of Rust)."
 check "they do lack it" fails grep prebuilt/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
 check "the same as where there is Rust" cmp /tmp/lacking/SHA256SUMS /tmp/chosen/SHA256SUMS
@@ -250,7 +298,7 @@ check "nothing was made" [ ! -e /tmp/half ]
 check "who wants the tarball alone has it made" saying env OUT=/tmp/half ./build_release.sh --without-rust --without-rpm
 check "and it is the only package" [ "$(cd /tmp/half && echo *)" = \
 	"SHA256SUMS nvidia-peer-memory_$version.made-with nvidia-peer-memory_$version.orig.tar.gz nvpm-$version.pyz" ]
-check "made with neither, and nothing was linked" [ "$(grep -c ' none$' /tmp/half/*.made-with)" = 4 ]
+check "made with neither, and nothing was linked" [ "$(grep -c ' none$' /tmp/half/*.made-with)" = 6 ]
 check "the checksums are of it" saying env -C /tmp/half sha256sum -c SHA256SUMS
 mv /tmp/rpmbuild /usr/bin/
 
@@ -264,7 +312,11 @@ lacking="without build/prebuilt/$(uname -m).S it builds only on machines with Ru
 told "packages are made of them so" "nvidia-peer-memory-dkms: $lacking" sh -e /tmp/as_written
 check "but none with the library" says "So there is no package nvidia-peer-memory-preload."
 check "and why not" says "nvpm_preload: preload/prebuilt/$(uname -m).S, which a release contains, is missing; and to make it, rustc"
-check "the others are there" [ "$(cd /tmp/lacking && echo *.deb)" = "nvidia-peer-memory-dkms_$version-1_all.deb nvidia-peer-memory_$version-1_all.deb" ]
+check "nor nvpm-bin" says "So nvidia-peer-memory has no nvpm explain."
+check "and why not" says "nvpm-bin: nvpm-rs/prebuilt/$(uname -m), which a release contains, is missing; and to compile it, cargo and rustc 1.85 or later are missing"
+check "the others are there" [ "$(cd /tmp/lacking && echo *.deb)" = \
+	"nvidia-peer-memory-dkms_$version-1_all.deb nvidia-peer-memory_$version-1_$(dpkg --print-architecture).deb" ]
+check "and the one has none" fails grep nvpm-bin <(dpkg-deb -c /tmp/lacking/nvidia-peer-memory_*.deb)
 rm -r /tmp/lacking/*.deb /tmp/lacking/*.buildinfo /tmp/lacking/*.changes
 # A patched release must make no packages without Rust, because no machine could build the module
 # from them.

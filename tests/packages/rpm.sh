@@ -50,12 +50,14 @@ life() {
 	check "$1: the service's script can be run" [ -x /etc/init.d/nv_peer_mem ]
 	check "$1: there is a man page" man -w nv_peer_mem
 	check "$1: nvpm says what it can do" saying nvpm help
+	explains_nothing
 	check "$1: openibd finds a hook before it stops" [ -x /etc/infiniband/pre-stop-hook.sh ]
 	check "$1: the service is started at boot" [ -L "$wanted" ]
 	systemctl disable nv_peer_mem.service
 	sed -i 's/^ONBOOT=yes/ONBOOT=no/' "$conf"
 	check "$1: the update can be installed" saying install /packages "$1"
 	of_version "$version" "$1"
+	explains
 	check "$1: the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
 	check "$1: what was disabled is disabled still" [ ! -e "$wanted" ]
 	[ "$1" = kmod ] || check "dkms has no other version" fails grep -v "^nvidia-peer-memory/$version," <(dkms status nvidia-peer-memory)
@@ -81,6 +83,9 @@ check "the service wants a module" grep -qx '(nvidia_peer_memory-kmod or nvidia_
 check "the module wants its kernel" grep -qxF "(kernel-uname-r = $kver if kernel-uname-r)" \
 	<(requires /packages/nvidia_peer_memory-kmod-*.rpm)
 check "the library wants none of the others" fails grep nvidia_peer_memory <(requires /packages/nvidia_peer_memory-preload-*.rpm)
+check "the program wants the C library of 2018" [ "$(requires /packages/nvidia_peer_memory-[0-9]*."$arch".rpm |
+	sed -n 's/^libc\.so\.6(GLIBC_\([0-9.]*\)).*/\1/p' | sort -V | tail -n 1)" = 2.28 ]
+check "the licences of its crates are there" grep -q /crates.txt <(rpm -qpl /packages/nvidia_peer_memory-[0-9]*."$arch".rpm)
 check "there are changes" grep -q "$version-" <(rpm -qp --changelog /packages/nvidia_peer_memory-dkms-*.rpm)
 check "dkms' part has a hook for kernels" grep -q /kernel/install.d/41- <(rpm -qpl /packages/nvidia_peer_memory-dkms-*.rpm)
 

@@ -1,10 +1,38 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: dkms builds the module with the kernel's Rust crates, with a release's assembly, or with a
+# Shows: a package of changed sources has the nvpm-bin that cargo makes; dkms builds the module with the kernel's Rust crates, with a release's assembly, or with a
 # rustc that makes the assembly; also for a proprietary driver, and for a kernel with crates that
 # the module does not support
 . /checkout/tests/packages/lib.sh
+
+# packaged TEXT PROGRAM SAID: makes the package nvidia-peer-memory from a release whose nvpm-bin is of other
+# sources, with the cargo /tmp/cargo, and checks that its nvpm-bin is PROGRAM.
+packaged() {
+	local tree=/tmp/deb/nvidia-peer-memory-$version
+	mkdir /tmp/deb
+	tar xzf "/packages/nvidia-peer-memory_$version.orig.tar.gz" -C /tmp/deb
+	echo '// changed' >>"$tree/nvpm-rs/src/main.rs"
+	told "$1" "$3" env -C "$tree" CARGO=/tmp/cargo dpkg-buildpackage -us -uc -b
+	rm -rf /tmp/unpacked
+	dpkg-deb -R /tmp/deb/nvidia-peer-memory_*.deb /tmp/unpacked
+	check "$1: the package has it" cmp "$2" /tmp/unpacked/usr/lib/nvidia-peer-memory/nvpm-bin
+	check "$1: and what it needs" grep -qE '^Depends: .*libc6 \(>= ' /tmp/unpacked/DEBIAN/control
+	rm -r /tmp/deb /tmp/unpacked
+}
+# This cargo takes the time of no compiler. Check nvpm_program runs the real one.
+cat >/tmp/cargo <<'CARGO'
+#!/bin/sh
+[ "$1" != --version ] || exec /usr/bin/cargo --version
+while [ "$1" != --target ]; do shift; done
+triple=$2
+while [ "$1" != --target-dir ]; do shift; done
+mkdir -p "$2/$triple/release"
+cp /bin/true "$2/$triple/release/nvpm-bin"
+CARGO
+chmod +x /tmp/cargo
+ln -s /usr/bin/rustc /tmp/rustc
+packaged "a changed program is compiled by cargo" /bin/true "compiling the program for $(uname -m) with /tmp/cargo"
 
 unpacked
 
@@ -43,7 +71,10 @@ mkdir /tmp/asked
 printf '#!/bin/sh\nexec /usr/sbin/modinfo -k %s "$@"\n' "$kver" >/tmp/asked/modinfo
 chmod +x /tmp/asked/modinfo
 said="nv_peer_mem: module using GPL-only symbols uses symbols x from proprietary module nvidia"
-advice=$(PATH=/tmp/asked:$PATH /checkout/nvpm.sh advise nv_peer_mem "$said" |
+# This test runs in a namespace of processes, by which nvpm would know a container. The directory hides that.
+mkdir -p /tmp/place/run/systemd /tmp/place/var/lib
+ln -s /var/lib/dkms /tmp/place/var/lib/dkms
+advice=$(PATH=/tmp/asked:$PATH NVPM_SYSROOT=/tmp/place nvpm advise nv_peer_mem "$said" |
 	sed -n 's/.*, and it does without them: //p')
 check "the module is built again, as advised" saying sh -ec "$advice"
 as_it_should prebuilt "prebuilt: compiled for the release, because the NVIDIA driver is the proprietary one"

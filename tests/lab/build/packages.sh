@@ -5,7 +5,7 @@
 # version, to upgrade from, in /packages/old.
 set -euo pipefail
 kver=$1
-export NVPM_RUST_CORE=/opt/rust-core
+export NVPM_RUST_CORE=/opt/rust-core NVPM_PROGRAMS=/opt/nvpm-programs
 
 # make_repository: makes a repository of the release, with an older version in the branch "old".
 make_repository() {
@@ -23,6 +23,8 @@ make_repository() {
 	git checkout --quiet -b old
 	sed -i "s/^PACKAGE_VERSION=.*/PACKAGE_VERSION=\"1.9.0\"/" dkms.conf
 	sed -i "1s/(.*)/(1.9.0-1)/" debian/changelog
+	# The last release's package had no program, and was for all processors.
+	sed -i "0,/^Architecture: .*/s//Architecture: all/" debian/control
 	git commit --quiet -a -m 1.9.0
 	git checkout --quiet main
 }
@@ -34,7 +36,7 @@ source_packages() { OUT=$1 GIT_BRANCH=${2-} /tmp/repository/build_release.sh "${
 binary_packages() {
 	cd "$1"
 	# The requirements are installed, but rpm knows no package of this system.
-	rpmbuild --rebuild --nodeps --define "_topdir /tmp/rpm" --define "kernel_version $kver" ./*.src.rpm
+	CARGO=$rustc rpmbuild --rebuild --nodeps --define "_topdir /tmp/rpm" --define "kernel_version $kver" ./*.src.rpm
 	mv /tmp/rpm/RPMS/*/*.rpm .
 	rm -rf /tmp/rpm
 	tar xzf ./*.orig.tar.gz

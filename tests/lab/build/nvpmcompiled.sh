@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# nvpmcompiled.sh ARCH: packs the crates of nvpm-bin as a release does, and compiles them for this
+# architecture, with a stub in place of the program.
+set -euo pipefail
+export NVPM_SYSROOTS=/opt/sysroots NVPM_WORK=/opt/nvpm-work/$1 CARGO_NET_OFFLINE=true
+mkdir -p /tmp/nvpm-rs/src /tmp/nvpm-rs/build /tmp/nvpm-rs/data
+cd /tmp/nvpm-rs
+cp /in/Cargo.* /in/compile .
+echo 'fn main() {}' | tee src/main.rs >build/main.rs
+: >sysroots
+CARGO_HOME=/opt/nvpm-crates sh compile crates
+mkdir -p /opt/nvpm-programs
+cp -a prebuilt/crates.* /opt/nvpm-programs/
+sh compile release "$1"
+# The stub would be taken for a program with older files, because cargo compares times.
+find "$NVPM_WORK" -path '*/.fingerprint/nvpm-*' -prune -exec rm -r {} +
