@@ -27,7 +27,7 @@ NVPM = ["nvpm", "init.d", "completions", "docs", "src", "build", "tests/nvpm"]
 NVPM += ["nvpm.sh", ".gitattributes", "tests/lab/cuda"]
 # The files that the tests of the scripts need.
 SCRIPTS = ["init.d", "build", "debian", "rpm", "src", "nvpm.sh", "Makefile", "dkms.conf"]
-SCRIPTS += ["nv_peer_mem.conf", "preload", "tests/scripts"]
+SCRIPTS += ["nv_peer_mem.conf", "preload", "nvpm-rs", "tests/scripts"]
 # The files that the tests of the container image need.
 CONTAINER = ["container", "nvpm", "init.d", "dkms.conf", "tests/container", "tests/guest/operators"]
 

@@ -9,6 +9,7 @@ VERSIONS, KERNEL = "build/dkms/versions", "build/dkms/kernel"
 KNOWN = "build/dkms/known.sh"
 DKMS_POSTINST = "debian/nvidia-peer-memory-dkms.postinst"
 DKMS_PRERM = "debian/nvidia-peer-memory-dkms.prerm"
+COMPILE = "nvpm-rs/compile"
 SPEC = "rpm/nvidia_peer_memory.spec"
 
 MUTANTS = [
@@ -509,5 +510,50 @@ MUTANTS = [
         "build/find/symbols.sh",
         '-name "$1*.ko*" -print',
         '-name "$1.ko*" -print',
+    ),
+    # ---- nvpm-bin ----
+    (
+        "test_program.py::test_another_program_is_compiled_anew",
+        COMPILE,
+        """	elif ! grep -qxF "sha256  $(sum_of "$1")" "$1.made"; then
+		unsuitable=" is damaged (unpack the release again)"
+""",
+        "",
+    ),
+    (
+        "test_program.py::test_another_program_is_compiled_anew",
+        COMPILE,
+        "Cargo.lock Cargo.toml build compile data src sysroots",
+        "Cargo.lock Cargo.toml build compile src sysroots",
+    ),
+    (
+        "test_program.py::test_with_the_crates_of_a_release_cargo_needs_no_network",
+        COMPILE,
+        'set -- "$@" --frozen',
+        'set -- "$@" --locked',
+    ),
+    (
+        "test_program.py::test_an_old_cargo_is_none",
+        COMPILE,
+        '[ "$(version_of "$cargo")" -ge "${oldest#1.}" ] || continue',
+        "",
+    ),
+    (
+        "test_program.py::test_a_kept_program_is_taken_if_it_is_of_these_sources",
+        COMPILE,
+        '[ "$from" ] && is_current "$from" "$2" || return 1',
+        '[ "$from" ] || return 1',
+    ),
+    (
+        "test_program.py::test_explain_of_another_processor",
+        "nvpm.sh",
+        '	[ "$made_for" = "$(uname -m)" ] || {',
+        "	false && {",
+    ),
+    (
+        "test_program.py::test_explain_without_the_program",
+        "nvpm.sh",
+        "	check_program\n",
+        "",
     ),
 ]
