@@ -105,7 +105,8 @@ fn exit_codes_are_those_that_the_help_names() {
     for (options, input, code) in [
         (&["-"][..], &b"ibv_reg_mr failed: Cannot allocate memory"[..], 3),
         (&["-"], b"mlx5_9: strange failure", 4),
-        (&["-"], b"all is well", 0),
+        (&["-"], b"all is well", 4),
+        (&["-"], b"Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA", 0),
         (&["-"], b"", 1),
         (&["/nonexistent/log"], b"", 2),
         (&["--since", "-1h"], b"", 2),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use crate::explain::judge::{Found, NO_CASE, Proof, Verdict};
+use crate::explain::judge::{FINE_HERE, Found, NO_CASE, Proof, Verdict};
 use crate::explain::node::Node;
 use crate::explain::prefixes::{Source, hosts_of};
 use crate::explain::scan::{Hit, Scan};
@@ -24,9 +24,9 @@ pub enum Kind {
     Perhaps,
     /// All failures follow from one that is not in the log.
     Follows,
-    /// Lines look like failures, and are not known.
+    /// Lines look like failures, and are not known; or no line is known, which says nothing.
     Unknown,
-    /// No line is a failure.
+    /// No line is a failure, and a line that is known says that something went well.
     Nothing,
 }
 
@@ -69,11 +69,17 @@ impl Answer<'_> {
             Kind::Unknown
         } else if !self.verdict.follows.is_empty() {
             Kind::Follows
-        } else if unknown.is_empty() {
+        } else if unknown.is_empty() && self.went_well() {
             Kind::Nothing
         } else {
             Kind::Unknown
         }
+    }
+
+    /// Returns whether the log has a sign of success. A log without one may be that of another program, or may end before
+    /// the failure.
+    fn went_well(&self) -> bool {
+        self.scan.success.is_used() || self.verdict.aside.iter().any(|one| one.why == FINE_HERE)
     }
 
     /// Returns lines that look like failures and that the tables do not explain, or explain only under conditions that do

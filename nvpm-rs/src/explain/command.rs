@@ -29,9 +29,10 @@ const NOT_READ: u8 = 1;
 #[derive(Parser)]
 #[command(
     name = "nvpm explain",
-    after_help = "Exit codes: 0 no line in the log is a failure, 1 no log can be read, or all are empty, or a part of \
+    after_help = "Exit codes: 0 no line in the log is a failure, and a line says that something went \
+                  well, 1 no log can be read, or all are empty, or a part of \
                   one cannot be read and the rest shows nothing, 2 wrong options, 3 a cause was found, 4 the log has \
-                  failures whose cause is not known."
+                  failures whose cause is not known, or no line that nvpm knows."
 )]
 #[allow(clippy::struct_excessive_bools)]
 struct Options {
@@ -194,7 +195,8 @@ fn print(options: &Options, logs: &Logs, out: &mut dyn Write) -> io::Result<Exit
     out.flush()?;
     // The part that cannot be read may contain a cause.
     let kind = answer.kind();
-    Ok(ExitCode::from(if logs.is_cut && kind == Kind::Nothing { NOT_READ } else { kind.code() }))
+    let is_silent = kind == Kind::Nothing || (kind == Kind::Unknown && answer.unknown().is_empty());
+    Ok(ExitCode::from(if logs.is_cut && is_silent { NOT_READ } else { kind.code() }))
 }
 
 /// Returns the width that the terminal is said to have. The answer is made for narrow terminals, too.

@@ -15,15 +15,35 @@ const BAD: &str = concat!(
     r"|(?i:\b(?:not (?:found|supported|permitted|available|loaded|implemented|allowed)|no such|is missing|unsupported)\b)",
     r"|(?i:\b(?:unknown symbol|undefined symbol|disagrees about version|exports duplicate symbol|version magic)\b)",
     r"|(?i:\b(?:mismatch(?:ed)?|invalid|corrupt(?:ed)?|unreachable|out of memory|oom-killer|insufficient)\b)",
-    r"|\b(?:WARN|Xid|BUG:|Oops|Call Trace|Assertion|Segmentation fault|SIG(?:SEGV|BUS|ABRT|KILL|FPE)|Traceback)\b",
+    r"|\b(?:WARN|Xid|Oops|Call Trace|Assertion|Segmentation fault|SIG(?:SEGV|BUS|ABRT|KILL|FPE)|Traceback)\b",
+    r"|\bBUG:|\bRIP:|(?i:\b(?:soft|hard) lockup\b|\bgeneral protection\b|\bblocked for more than \d)",
     r"|(?i:\b(?:exit(?:ed)?(?: with)?(?: \w+)?|exit|return)[ -](?:code|status)[ =:]*-?[1-9]|\bexited with -?[1-9])",
-    r"|^\[?[EF]\d{4} |\[E\]|\w(?:Error|Exception)\b|\b(?:link is not ready|carrier lost|link down|Link Down)\b",
+    r"|^\[?[EF]\d{4} |\[E\]|\w(?:Error|Exception)\b|(?i:\b(?:link is not ready|carrier lost|link (?:is )?down)\b)",
     r"|\b(?:Fehler|Erreur|erreur) ?:|错误|錯誤|エラー|[Ee]rror ?：",
+);
+/// Words that a failure has more often than a success. They are shown, and they never make a known cause doubtful.
+const DOUBTFUL: &str = concat!(
+    r"(?i:\bun(?:met|defined|resolved|satisfied|available|usable|expected|expectedly|responsive|handled|recoverable|correctable)\b)",
+    r"|(?i:\b(?:conflicts?|panicked|died|dead|deadlock|killed|stalled|stalls?|stuck|hangs?|hung|crash(?:ed|es)?|terminated?)\b)",
+    r"|(?i:\b(?:giving up|gave up|dropped|lost|closed|gone|overruns?|overflow|exceeded|exhausted|expired|exceeds)\b)",
+    r"|(?i:\b(?:garbage|corruption|wrong|incorrect|inconsistent|illegal|violations?|broken|bad|degraded|incompatible)\b)",
+    r"|(?i:\b(?:disconnected|interrupted|cancell?ed|reset by|refuses?|rejects?|limit reached|however:$|went (?:down|away))\b)",
+    r"|(?i:\bnot (?:pinned|configured|active|responding|ready|connected|initiali[sz]ed|reachable|usable|registered|running)\b)",
+    r"|(?i:\b(?:is not|not yet) (?:installed|enabled|valid|complete|mounted)\b|; however:$|\bnothing provides\b)",
+    r"|(?i:\bdid(?: not|n't)\b|\bdoes(?: not|n't) (?:support|exist|work|match|have|respond|answer|fit|provide)\b)",
+    r"|(?i:\bno (?:usable|suitable|active|valid|space|route|response|answer|reply|longer|matching|compatible)\b)",
+    r"|(?i:\bno (?:\w+ ){1,3}(?:left|found|detected)\b|\btoo (?:many|few|old|new|small|large|high|low|short|long)\b)",
+    r"|(?i:\bexpected .{1,60}\b(?:got|found|but|actual)\b|\btimeout[.,!]?$|\btime-out\b|\bhigh temperature\b)",
+    r"|\w*BackOff\b|\bErrImage|\bOOM\w*|\bFailed[A-Z]|\b(?:NotReady|Evicted|Unhealthy|Terminating)\b|\bgoroutine \d+ \[",
+    r"|\*\*\* |^E: |(?i:\breturned (?:status|code|exit) *-?[1-9])|\): -\d{1,3}\b|\(-\d{1,3}\)|\b0xffffff[89a-f][0-9a-f]\b",
+    r"|(?i:\b(?:err|error|ret|rc|res|result|status|returned|returns)[ =:]*-\d)|(?i:bandwidth *: *0(?:\.0+)?$)",
 );
 /// Words that look like failures, and say that nothing failed, or that only a level was chosen.
 const NOT_BAD: &str = concat!(
-    r"=(?:WARN|ERROR|FATAL)\b|(?i:\b(?:0|no) (?:failed|failures?|errors?|mismatch(?:es)?)\b)",
-    r"|(?i:\b(?:failed|failures?|errors?|err)[=: ]+0\b)|(?i:\b(?:error|failure)[ _-](?:rate|count(?:er)?s?|handl\w+|recovery)[ =:]+0?\b)",
+    r"=(?:WARN|ERROR|FATAL)\b|(?i:\b(?:0|no) (?:\w+ )?(?:failed|failures?|errors?|mismatch(?:es)?|warnings?|dropped|lost)\b)",
+    r"|(?i:\b[\w-]*(?:failed|failures?|errors?|err|dropped|lost|closed|overruns?|retries|timeouts?|down|downed)[\w-]*[=: ]+0(?:\s|,|;|$))",
+    r"|(?i:\b(?:error|failure)[ _-](?:rates?|count(?:er)?s?|handl\w+|recovery|callbacks?|cleared)[ =:]+0?\b)",
+    r"|(?i:\berror (?:handler|callback)s?\b|\bon[_-]failure\b|\berrors? (?:was|were )?cleared\b|\bno running processes found\b)",
 );
 /// Lines about GPUDirect RDMA have these words: names of programs, of drivers and of their devices.
 const TOPIC: &str = concat!(
@@ -46,16 +66,27 @@ fn found(slot: &'static OnceLock<Option<Regex>>, pattern: &str, line: &[u8]) -> 
     slot.get_or_init(|| expression(pattern)).as_ref().is_some_and(|regex| regex.is_match(line))
 }
 
-/// Returns whether a line looks like a failure of any kind.
-pub fn is_bad(line: &str) -> bool {
-    static BAD_LINE: OnceLock<Option<Regex>> = OnceLock::new();
+/// Returns whether a line has one of the words, apart from words that say that nothing failed.
+fn has_words(slot: &'static OnceLock<Option<Regex>>, words: &str, line: &str) -> bool {
     static FINE_WORDS: OnceLock<Option<Regex>> = OnceLock::new();
-    if !found(&BAD_LINE, BAD, line.as_bytes()) {
+    if !found(slot, words, line.as_bytes()) {
         return false;
     }
     let Some(fine) = FINE_WORDS.get_or_init(|| expression(NOT_BAD)) else { return true };
     let rest = fine.replace_all(line.as_bytes(), &b" "[..]);
-    found(&BAD_LINE, BAD, &rest)
+    found(slot, words, &rest)
+}
+
+/// Returns whether a line has the plain words of a failure.
+pub fn is_failure(line: &str) -> bool {
+    static WORDS: OnceLock<Option<Regex>> = OnceLock::new();
+    has_words(&WORDS, BAD, line)
+}
+
+/// Returns whether a line looks like a failure of any kind.
+pub fn is_bad(line: &str) -> bool {
+    static WORDS: OnceLock<Option<Regex>> = OnceLock::new();
+    is_failure(line) || has_words(&WORDS, DOUBTFUL, line)
 }
 
 /// Returns whether a line is about GPUDirect RDMA, or about the networks and drivers that it needs.
@@ -86,6 +117,25 @@ mod tests {
             "Connection timed out",
             "CUDA out of memory",
             "ib_ipoib: Unknown symbol ib_register_client (err -2)",
+            "kernel: BUG: kernel NULL pointer dereference, address: 0000000000000018",
+            "watchdog: BUG: soft lockup - CPU#3 stuck for 23s! [ib_write_bw:1234]",
+            "RIP: 0010:ib_umem_get+0x12/0x3a0 [ib_uverbs]",
+            "mlx5_core 0000:3b:00.0 ens1f0: Link down",
+            "bnxt_en 0000:41:00.0: Firmware not responding, status: 0x8000",
+            "nvme nvme0: I/O 12 QID 3 timeout",
+            "nvidia-driver-daemonset-abcde   0/2   CrashLoopBackOff   12   40m",
+            "make[1]: *** No rule to make target 'modules'.  Stop.",
+            "E: Unmet dependencies. Try 'apt --fix-broken install' with no packages",
+            " mlnx-ofed-kernel-dkms depends on dkms (>= 2.1); however:",
+            "Package dkms is not configured yet.",
+            "nothing provides kernel-abi-stablelists needed by kmod-mlnx-ofa_kernel-24.10",
+            "fi_getinfo(): -61 (No data available)",
+            "connection to GPU server lost while registering memory",
+            "peer memory client did not answer",
+            "no usable HCA was detected on this host",
+            "RDMA read returned garbage",
+            "expected 1.0 but got 0.0 at index 17 of the all_reduce",
+            "thread 'main' panicked at src/main.rs:12:5:",
         ] {
             assert!(is_bad(line), "{line}");
         }
@@ -93,7 +143,16 @@ mod tests {
 
     #[test]
     fn words_that_say_that_nothing_failed_are_not_bad() {
-        for line in ["0 errors", "NCCL_DEBUG=WARN", "failed: 0", "Channel 00 : 0[0] -> 1[1] via NET/IB/0/GDRDMA"] {
+        for line in [
+            "0 errors",
+            "NCCL_DEBUG=WARN",
+            "failed: 0",
+            "Channel 00 : 0[0] -> 1[1] via NET/IB/0/GDRDMA",
+            "100% tests passed, 0 tests failed out of 12",
+            "INFO registered error callback for QP 12",
+            "rx_dropped: 0",
+            "error_count=0 failed_requests=0 rdma_errors=0",
+        ] {
             assert!(!is_bad(line), "{line}");
         }
     }

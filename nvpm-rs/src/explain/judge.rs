@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::explain::failure::is_end;
+use crate::explain::failure::{is_end, is_failure};
 use crate::explain::known::Variant;
 use crate::explain::log_facts::LogFacts;
 use crate::explain::scan::{Hit, Scan};
@@ -192,7 +192,7 @@ fn explain_by_reasons(found: &mut BTreeMap<usize, Found>) {
 
 /// A probable cause below an unknown failure may only follow from that failure, so it is no more than possible.
 fn doubt_below_unknown(found: &mut BTreeMap<usize, Found>, scan: &Scan) {
-    let may_be_the_cause = |hit: &&Hit| hit.is_topic && !is_end(&hit.text);
+    let may_be_the_cause = |hit: &&Hit| hit.is_topic && is_failure(&hit.text) && !is_end(&hit.text);
     let Some(unknown) = scan.unknown().into_iter().find(may_be_the_cause).map(|hit| hit.order) else { return };
     let is_doubted = |one: &&mut Found| one.sure() == Sure::Probable && unknown < one.first_line();
     for one in found.values_mut().filter(is_doubted) {

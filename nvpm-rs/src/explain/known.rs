@@ -8,7 +8,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::bytes::Regex;
 
 use crate::explain::errors::errors;
-use crate::explain::failure::is_bad;
+use crate::explain::failure::is_failure;
 use crate::explain::pattern::{Found, Pattern, expression};
 use crate::explain::table::{self, Condition, KEYS, Key, MESSAGES, Meaning, Message, TESTS, Test};
 
@@ -116,7 +116,7 @@ impl Known {
             .partition(|variant| is_general(variant.message));
         let explained = special.iter().any(Variant::speaks);
         // A name in a line that does not fail says nothing.
-        if general.is_empty() || explained || !(is_bad(line) || errors(line) != 0) {
+        if general.is_empty() || explained || !(is_failure(line) || errors(line) != 0) {
             return special;
         }
         special.into_iter().chain(general.into_iter().filter(Variant::speaks)).collect()

@@ -206,6 +206,16 @@ fn each_missing_library_has_a_cause() {
 }
 
 #[test]
+fn a_log_without_a_sign_of_success_is_no_all_clear() {
+    for log in ["all is well", "step 12 loss 3.1", "mlx5_core 0000:3b:00.0: firmware version: 28.43.2026", ""] {
+        let (_, kind) = verdict(log);
+        assert_eq!(kind, Kind::Unknown, "{log}");
+    }
+    let (_, kind) = verdict("NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA");
+    assert_eq!(kind, Kind::Nothing);
+}
+
+#[test]
 fn a_failure_is_never_an_all_clear() {
     for line in [
         "mlx5_core: version magic '6.8.0-59' should be '6.8.0-60'",

@@ -16,7 +16,8 @@ const WIDTH: usize = 100;
 const MOST_LINES: usize = 3;
 const MOST_SHOWN: usize = 3;
 const INDENT: &str = "  ";
-const NOTHING_FOUND: &str = "Nothing here is about GPUDirect RDMA, and no line is a failure of any kind.";
+const NOTHING_KNOWN: &str = "nvpm knows no line of this log, and no line looks like a failure. That does not say that \
+                             all is well.";
 const NOT_SAID: &str = "No line is a failure, and no line says whether GPUDirect RDMA is used. NCCL's channels say it \
                         (/GDRDMA, with NCCL_DEBUG=INFO), and UCX with UCX_PROTO_INFO=y.";
 const NOTHING_WRONG: &str = "No line is a failure. These lines say that nothing is wrong:";
@@ -262,6 +263,11 @@ impl<'a> Screen<'a> {
 
     fn unknown(&self, lines: &mut Vec<String>) {
         let hits = self.answer.unknown();
+        if hits.is_empty() {
+            self.used(lines);
+            lines.extend(self.sentence(NOTHING_KNOWN, 2, ""));
+            return;
+        }
         self.first(lines, Some(LOOK.to_owned()));
         self.used(lines);
         let kinds = counted(hits.len(), "kind");
@@ -282,12 +288,7 @@ impl<'a> Screen<'a> {
         if fine.is_empty() && !self.answer.scan.success.sentences().is_empty() {
             return;
         }
-        let text = match (fine.is_empty(), self.answer.verdict.aside.is_empty()) {
-            (false, _) => NOTHING_WRONG,
-            (true, false) => NOT_SAID,
-            (true, true) => NOTHING_FOUND,
-        };
-        lines.extend(self.sentence(text, 2, ""));
+        lines.extend(self.sentence(if fine.is_empty() { NOT_SAID } else { NOTHING_WRONG }, 2, ""));
         for one in fine {
             lines.extend(self.message(one.variant.message, &one.hit));
         }

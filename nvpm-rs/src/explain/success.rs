@@ -92,6 +92,11 @@ impl Success {
         found
     }
 
+    /// Returns whether a program uses GPUDirect RDMA.
+    pub fn is_used(&self) -> bool {
+        self.channels.values().any(|one| one.with > 0) || !self.lanes.is_empty()
+    }
+
     /// Returns the hosts without GPUDirect RDMA, if others have it.
     fn differing(&self) -> Vec<&str> {
         let any = self.channels.values().any(|one| one.with > 0);
