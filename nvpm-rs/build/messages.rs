@@ -113,6 +113,7 @@ impl Reader<'_> {
                 "do" => rest.clone_into(&mut message.todo),
                 "id" => id = rest,
                 "fine" => message.kind = "Fine",
+                "notice" => message.kind = "Notice",
                 "follows" => message.kind = "Follows",
                 "reason" => message.kind = "Reason",
                 "never" => message.never = self.conditions(&field.place, rest).0,
@@ -131,8 +132,10 @@ impl Reader<'_> {
         if message.cases.len() > MOST_CASES {
             self.mistakes.add(&block.place, "this message has too many cases");
         }
-        if message.kind != "Fine" && ["Cause", "Reason"].contains(&message.kind) == message.cases.is_empty() {
-            self.mistakes.add(&block.place, "a message has cases, or the word fine or follows");
+        if !["Fine", "Notice"].contains(&message.kind)
+            && ["Cause", "Reason"].contains(&message.kind) == message.cases.is_empty()
+        {
+            self.mistakes.add(&block.place, "a message has cases, or the word fine, notice or follows");
         }
     }
 

@@ -87,6 +87,7 @@ pub struct Aside {
 }
 
 pub const FINE_HERE: &str = "nothing is wrong";
+pub const NOTICE_HERE: &str = "a routine line";
 pub const FOLLOWS_HERE: &str = "follows from another failure";
 pub const NO_CASE: &str = "no known cause fits";
 pub const EXCLUDED: &str = "another line says that it means nothing here";
@@ -117,13 +118,14 @@ pub fn judged(scan: &Scan) -> Verdict {
         match row.kind {
             _ if is_excluded(variant, &scan.facts) => verdict.aside.push(aside(EXCLUDED)),
             Meaning::Fine if proofs.is_empty() => verdict.aside.push(aside(FINE_HERE)),
+            Meaning::Notice if proofs.is_empty() => verdict.aside.push(aside(NOTICE_HERE)),
             Meaning::Follows => verdict.follows.push(aside(FOLLOWS_HERE)),
             Meaning::Reason => {
                 verdict.aside.push(aside(FINE_HERE));
                 reasons.extend(proofs);
             }
             Meaning::Cause if proofs.is_empty() => verdict.aside.push(aside(NO_CASE)),
-            Meaning::Cause | Meaning::Fine => add(&mut found, proofs, &scan.facts),
+            Meaning::Cause | Meaning::Fine | Meaning::Notice => add(&mut found, proofs, &scan.facts),
         }
     }
     let is_reason = |proof: &Proof| found.values().any(|one| one.about().because.contains(&proof.case.cause));

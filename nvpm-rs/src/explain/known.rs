@@ -29,7 +29,7 @@ impl Variant {
     /// Returns whether the message says something about its line, so far as the line decides.
     fn speaks(&self) -> bool {
         match self.row().kind {
-            Meaning::Fine | Meaning::Reason => true,
+            Meaning::Fine | Meaning::Notice | Meaning::Reason => true,
             Meaning::Follows => false,
             Meaning::Cause => self.cases != 0,
         }

@@ -43,7 +43,7 @@ fn message(row: &Message, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  - {sure}{when}: {said}")?;
     }
     let note = match row.kind {
-        Meaning::Fine | Meaning::Reason => "Nothing is wrong.",
+        Meaning::Fine | Meaning::Notice | Meaning::Reason => "Nothing is wrong.",
         Meaning::Follows => "Follows from another failure.",
         Meaning::Cause => "",
     };

@@ -15,6 +15,7 @@ mod known;
 mod line_reader;
 mod list;
 mod log_facts;
+mod no_message;
 mod node;
 mod pattern;
 mod placeholder;

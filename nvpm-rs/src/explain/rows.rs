@@ -215,6 +215,61 @@ fn a_log_without_a_sign_of_success_is_no_all_clear() {
     assert_eq!(kind, Kind::Nothing);
 }
 
+/// The formats of all versions of NCCL from 2.4 to 2.29.
+#[test]
+fn routine_notices_are_no_failures_and_no_success() {
+    let nccl = [
+        "No plugin found (libnccl-net.so), using internal implementation",
+        "No plugin found, using internal implementation",
+        "Could not find: libnccl-x.so libnccl-y.so. Using internal plugin.",
+        "Could not find: libnccl-x.so",
+        "Plugin load returned 2 : libnccl-x.so: cannot open shared object file: No such file or directory.",
+        "Plugin load (libnccl-x.so) returned 2 : libnccl-x.so: cannot open shared object file: No such file or directory",
+        "dlerror=libnccl-x.so: cannot open shared object file: No such file or directory No plugin found (libnccl-x.so), using internal implementation",
+        "Failed to find ncclXPlugin_v8 symbol.",
+        "Failed to find ncclXPlugin symbol (>= v5). ncclXPlugin symbols v4 and lower are not supported.",
+        "Failed to find ncclXPlugin_v2 symbol, using internal tuner instead.",
+        "failed to find ncclProfiler_v3",
+    ];
+    let part = |part: &str| nccl.map(|text| format!("node-a:1:2 [0] NCCL INFO {part}/Plugin : {text}"));
+    let others = [
+        "TUNER: no plugin found 'libnccl-tuner.so', using default tuner instead.",
+        "parser.c:2036 UCX  WARN  unused environment variable: UCX_HOME (maybe: UCX_TLS?)",
+        "libfabric:10:1700000000::core:core:ofi_hmem_init():418<info> Failed to initialize hmem iface FI_HMEM_ROCR: No data available",
+        "[node-a:100] mca: base: components_open: component openib not found, skipping",
+        "nvidia: module verification failed: signature and/or required key missing - tainting kernel",
+    ];
+    let lines = ["NET", "TUNER", "PROFILER", "ENV"].into_iter().flat_map(part).chain(others.map(str::to_owned));
+    for line in lines {
+        let log = format!("{line}\nNET/OFI Selected provider is efa");
+        let (found, kind) = verdict(&log);
+        assert!(found.causes.is_empty() && kind == Kind::Unknown, "{line}: {kind:?}");
+        let mut scan = Scan::new();
+        scan.read("log", log.as_bytes()).unwrap();
+        let answer = Answer { scan: &scan, verdict: &found, node: None };
+        assert!(answer.unknown().is_empty(), "{line}");
+    }
+}
+
+/// A library that the plug-in needs is no routine.
+#[test]
+fn a_plug_in_that_lacks_a_library_is_a_failure() {
+    let line = "NCCL INFO NET/Plugin: libfabric.so.1: cannot open shared object file: No such file or directory";
+    assert_eq!(first_cause(line), "no_library");
+}
+
+#[test]
+fn a_quotation_is_no_failure() {
+    for log in [
+        "$ grep -c \"Call to ibv_modify_qp failed with error No such device\" rank0.log\n0",
+        "# if you see \"ibv_reg_mr failed: Cannot allocate memory\" raise ulimit -l\nunlimited\nOK",
+        "The check for nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client passed (0 lines found)",
+    ] {
+        let (found, kind) = verdict(log);
+        assert!(found.causes.is_empty() && kind == Kind::Unknown, "{log}: {kind:?}");
+    }
+}
+
 #[test]
 fn a_failure_is_never_an_all_clear() {
     for line in [

@@ -12,6 +12,7 @@ use crate::explain::failure::{is_bad, is_topic};
 use crate::explain::known::{Candidates, Known, Variant};
 use crate::explain::line_reader::{LineReader, parts};
 use crate::explain::log_facts::LogFacts;
+use crate::explain::no_message::{Diff, is_no_message};
 use crate::explain::pattern::expression;
 use crate::explain::prefixes::{MOST_SOURCES, Prefixes, Source};
 use crate::explain::success::Success;
@@ -78,6 +79,7 @@ pub struct Scan {
     messages: HashMap<u64, Option<usize>>,
     shapes: Vec<Shape>,
     equal: HashMap<String, Vec<Variant>>,
+    diff: Diff,
     asked: Option<Regex>,
     repeated: Option<Regex>,
     /// The last line, if the next line has the value of its fact.
@@ -100,6 +102,7 @@ impl Scan {
             messages: HashMap::new(),
             shapes: Vec::new(),
             equal: HashMap::new(),
+            diff: Diff::default(),
             asked: expression(ASKED),
             repeated: expression(REPEATED),
             question: None,
@@ -118,7 +121,9 @@ impl Scan {
                 self.lines += 1;
             }
             for part in parts(line.bytes) {
-                self.part(part, file, number);
+                if !self.diff.has(part) {
+                    self.part(part, file, number);
+                }
             }
         }
         Ok(())
@@ -194,9 +199,13 @@ impl Scan {
     }
 
     fn look(&mut self, text: &str, key: u64) -> Shape {
-        let candidates = self.known.candidates(text);
+        let mut candidates = self.known.candidates(text);
+        let mut is_unknown = is_bad(text) && (self.unknown.len() < MOST_UNKNOWN || is_topic(text));
+        if (is_unknown || !candidates.messages.is_empty()) && is_no_message(text) {
+            is_unknown = false;
+            candidates.messages.clear();
+        }
         let has_facts = !candidates.tests.is_empty() || LogFacts::may_have(text) || self.is_question(text);
-        let is_unknown = is_bad(text) && (self.unknown.len() < MOST_UNKNOWN || is_topic(text));
         Shape {
             candidates,
             facts: if has_facts { FACTS_OF_A_SHAPE } else { 0 },

@@ -3,7 +3,7 @@
 //! what to do.
 use crate::explain::answer::{Answer, Kind};
 use crate::explain::failure::is_bad;
-use crate::explain::judge::{Aside, Found, NO_CASE};
+use crate::explain::judge::{Aside, Found, NO_CASE, NOTICE_HERE};
 use crate::explain::prefixes::hosts_of;
 use crate::explain::scan::Hit;
 use crate::explain::table::Sure;
@@ -265,7 +265,8 @@ impl<'a> Screen<'a> {
         let hits = self.answer.unknown();
         if hits.is_empty() {
             self.used(lines);
-            lines.extend(self.sentence(NOTHING_KNOWN, 2, ""));
+            let is_known = self.answer.verdict.aside.iter().any(|one| one.why == NOTICE_HERE);
+            lines.extend(self.sentence(if is_known { NOT_SAID } else { NOTHING_KNOWN }, 2, ""));
             return;
         }
         self.first(lines, Some(LOOK.to_owned()));

@@ -21,6 +21,8 @@ pub enum Meaning {
     Follows,
     /// The message looks like a failure, and nothing is wrong, unless one of its cases holds.
     Fine,
+    /// The message is a routine one, which looks like a failure or names a capability. It says nothing about success.
+    Notice,
     /// The message is fine alone, and another cause may name the message as its reason.
     Reason,
 }
