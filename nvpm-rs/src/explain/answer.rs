@@ -79,7 +79,9 @@ impl Answer<'_> {
     /// Returns whether the log has a sign of success. A log without one may be that of another program, or may end before
     /// the failure.
     fn went_well(&self) -> bool {
-        self.scan.success.is_used() || self.verdict.aside.iter().any(|one| one.why == FINE_HERE)
+        self.scan.success.is_used()
+            || self.verdict.overcome.is_some()
+            || self.verdict.aside.iter().any(|one| one.why == FINE_HERE)
     }
 
     /// Returns lines that look like failures and that the tables do not explain, or explain only under conditions that do

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use crate::explain::failure::{is_end, is_failure};
 use crate::explain::known::Variant;
 use crate::explain::log_facts::LogFacts;
+use crate::explain::overcome::Done;
 use crate::explain::scan::{Hit, Scan};
 use crate::explain::table::{self, Case, Cause, Meaning, Sure};
 
@@ -89,6 +90,7 @@ pub struct Aside {
 pub const FINE_HERE: &str = "nothing is wrong";
 pub const NOTICE_HERE: &str = "a routine line";
 pub const FOLLOWS_HERE: &str = "follows from another failure";
+pub const OVERCOME: &str = "a later line says that it succeeded";
 pub const NO_CASE: &str = "no known cause fits";
 pub const EXCLUDED: &str = "another line says that it means nothing here";
 
@@ -98,6 +100,8 @@ pub struct Verdict {
     /// The messages that follow from a failure that another line names.
     pub follows: Vec<Aside>,
     pub aside: Vec<Aside>,
+    /// The first failure that a later line takes back, and that line.
+    pub overcome: Option<(Hit, Done)>,
 }
 
 impl Verdict {
@@ -109,11 +113,18 @@ impl Verdict {
 
 pub fn judged(scan: &Scan) -> Verdict {
     let mut found: BTreeMap<usize, Found> = BTreeMap::new();
-    let mut verdict = Verdict { causes: Vec::new(), follows: Vec::new(), aside: Vec::new() };
+    let mut verdict = Verdict { causes: Vec::new(), follows: Vec::new(), aside: Vec::new(), overcome: None };
     let mut reasons = Vec::new();
     for (variant, hit) in &scan.hits {
         let row = variant.row();
         let aside = |why| Aside { variant: variant.clone(), hit: hit.clone(), why };
+        let part = scan.known.range(variant.message, &hit.text).and_then(|range| hit.text.get(range));
+        let done = scan.overcome.of(hit, part.unwrap_or_default());
+        if let Some(done) = done.filter(|_| matches!(row.kind, Meaning::Cause | Meaning::Follows)) {
+            verdict.aside.push(aside(OVERCOME));
+            verdict.overcome.get_or_insert_with(|| (hit.clone(), done.clone()));
+            continue;
+        }
         let proofs = if is_excluded(variant, &scan.facts) { Vec::new() } else { proofs_of(variant, hit, &scan.facts) };
         match row.kind {
             _ if is_excluded(variant, &scan.facts) => verdict.aside.push(aside(EXCLUDED)),
@@ -133,6 +144,8 @@ pub fn judged(scan: &Scan) -> Verdict {
     add(&mut found, reasons, &scan.facts);
     explain_by_reasons(&mut found);
     doubt_below_unknown(&mut found, scan);
+    let unknown = scan.unknown_and_overcome().map(|(hit, done)| (hit.clone(), done.clone()));
+    verdict.overcome = verdict.overcome.or(unknown);
     verdict.causes = found.into_values().collect();
     rank(&mut verdict.causes);
     verdict.follows.sort_by_key(|one| one.hit.order);

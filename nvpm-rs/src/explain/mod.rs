@@ -17,6 +17,7 @@ mod list;
 mod log_facts;
 mod no_message;
 mod node;
+mod overcome;
 mod pattern;
 mod placeholder;
 mod prefixes;

@@ -271,6 +271,45 @@ fn a_quotation_is_no_failure() {
 }
 
 #[test]
+fn a_failure_that_was_overcome_is_none() {
+    for log in [
+        "modprobe: FATAL: Module nv_peer_mem not found in directory /lib/modules/6.8.0-60-generic\n\
+         modprobe nvidia_peermem\nnvidia_peermem loaded, all tests passed",
+        "attempt 1: ibv_open_device failed, retrying\nattempt 2: ibv_open_device ok\nall tests passed, 0 failed",
+        "waiting for mellanox ofed and nvidia drivers to be installed\n\
+         successfully loaded nvidia-peermem module, now waiting for signal",
+        "E0101 00:00:00.000000 1 retry.go:12] attempt 1 failed, retrying in 1s: connection refused\n\
+         I0101 00:00:01.000000 1 retry.go:20] attempt 2 succeeded, connected to etcd",
+    ] {
+        let (found, kind) = verdict(log);
+        assert!(found.causes.is_empty() && kind == Kind::Nothing, "{log}: {kind:?}");
+    }
+}
+
+#[test]
+fn another_success_takes_no_failure_back() {
+    let failed = "ibv_reg_mr of GPU memory failed: Bad address (cuda)";
+    for success in [
+        "ibv_reg_mr of host memory ok",
+        "GPU test passed through host memory, fallback ok",
+        "the plug-in was loaded",
+        "nvidia_peermem must be loaded",
+        "if nvidia_peermem is loaded, ibv_reg_mr of GPU memory passed",
+    ] {
+        assert_eq!(first_cause(&format!("{failed}\n{success}")), "no_client", "{success}");
+        assert_eq!(first_cause(&format!("{success}\n{failed}")), "no_client", "{success}");
+    }
+    let other_host = "a1:1:1 [0] NCCL WARN Call to ibv_create_qp failed with error Cannot allocate memory\n\
+                      b1:1:1 [0] NCCL INFO ibv_create_qp ok";
+    assert_eq!(first_cause(other_host), "memlock");
+    let again = "ibv_create_qp failed: Cannot allocate memory\nibv_create_qp ok\n\
+                 ibv_create_qp failed: Cannot allocate memory";
+    assert_eq!(first_cause(again), "memlock");
+    let other_device = "mlx5_0: ibv_create_qp failed: Cannot allocate memory\nmlx5_1: ibv_create_qp ok";
+    assert_eq!(first_cause(other_device), "memlock");
+}
+
+#[test]
 fn a_failure_is_never_an_all_clear() {
     for line in [
         "mlx5_core: version magic '6.8.0-59' should be '6.8.0-60'",

@@ -13,6 +13,7 @@ use crate::explain::known::{Candidates, Known, Variant};
 use crate::explain::line_reader::{LineReader, parts};
 use crate::explain::log_facts::LogFacts;
 use crate::explain::no_message::{Diff, is_no_message};
+use crate::explain::overcome::{Done, Overcome, is_success};
 use crate::explain::pattern::expression;
 use crate::explain::prefixes::{MOST_SOURCES, Prefixes, Source};
 use crate::explain::success::Success;
@@ -39,6 +40,8 @@ pub struct Hit {
     pub line: usize,
     /// The number of the line among all lines of the case.
     pub order: usize,
+    /// The number of the last such line.
+    pub last: usize,
     pub text: String,
     pub count: usize,
     pub sources: BTreeSet<Rc<Source>>,
@@ -46,8 +49,9 @@ pub struct Hit {
 }
 
 impl Hit {
-    fn add(&mut self, source: &Rc<Source>, times: usize) {
+    fn add(&mut self, source: &Rc<Source>, times: usize, order: usize) {
         self.count += times;
+        self.last = self.last.max(order);
         if self.sources.len() < MOST_SOURCES {
             self.sources.insert(Rc::clone(source));
         }
@@ -60,6 +64,7 @@ struct Shape {
     facts: u8,
     has_rank: bool,
     is_channel: bool,
+    is_success: bool,
     unknown: Option<u64>,
 }
 
@@ -70,6 +75,7 @@ pub struct Scan {
     pub files: Vec<String>,
     pub lines: usize,
     pub success: Success,
+    pub overcome: Overcome,
     unknown: HashMap<u64, Hit>,
     prefixes: Prefixes,
     hasher: RandomState,
@@ -95,6 +101,7 @@ impl Scan {
             files: Vec::new(),
             lines: 0,
             success: Success::default(),
+            overcome: Overcome::default(),
             unknown: HashMap::new(),
             prefixes: Prefixes::new(),
             hasher: RandomState::new(),
@@ -134,11 +141,19 @@ impl Scan {
         &self.prefixes.sources
     }
 
-    /// Returns the lines that look like failures, and that no message explains, from the first to the last.
+    /// Returns the lines that look like failures, that no message explains and no later line takes back, from the first
+    /// to the last.
     pub fn unknown(&self) -> Vec<&Hit> {
-        let mut hits: Vec<&Hit> = self.unknown.values().filter(|hit| hit.count > 0).collect();
+        let mut hits: Vec<&Hit> =
+            self.unknown.values().filter(|hit| hit.count > 0 && self.overcome.of(hit, &hit.text).is_none()).collect();
         hits.sort_by_key(|hit| hit.order);
         hits
+    }
+
+    /// Returns the first failure that no message explains, and the later line that takes it back.
+    pub fn unknown_and_overcome(&self) -> Option<(&Hit, &Done)> {
+        let found = self.unknown.values().filter_map(|hit| Some((hit, self.overcome.of(hit, &hit.text)?)));
+        found.min_by_key(|(hit, _)| hit.order)
     }
 
     fn part(&mut self, part: &[u8], file: usize, number: usize) {
@@ -185,6 +200,7 @@ impl Scan {
             || shape.facts > 0
             || shape.has_rank
             || shape.is_channel
+            || shape.is_success
             || shape.unknown.is_some();
         // If the table is full, the last place is that of any further shape, which no key names.
         self.shapes.truncate(MOST_SHAPES);
@@ -211,6 +227,7 @@ impl Scan {
             facts: if has_facts { FACTS_OF_A_SHAPE } else { 0 },
             has_rank: text.contains(" nranks "),
             is_channel: Success::is_about(text),
+            is_success: is_success(text),
             unknown: is_unknown.then_some(key),
         }
     }
@@ -235,6 +252,10 @@ impl Scan {
         if shape.is_channel {
             self.success.read(&source.host, text);
         }
+        if shape.is_success {
+            let (host, text) = (source.host.clone(), text.to_owned());
+            self.overcome.add(Done { order: self.lines, file, line: number, host, text });
+        }
         let unknown = shape.unknown;
         let candidates = std::mem::take(&mut shape.candidates.messages);
         let variants = if candidates.is_empty() { Vec::new() } else { self.variants(&candidates, text) };
@@ -247,6 +268,7 @@ impl Scan {
             file,
             line: number,
             order,
+            last: order,
             text: text.to_owned(),
             count: 0,
             sources: BTreeSet::new(),
@@ -257,13 +279,16 @@ impl Scan {
                 // A line that a message explains is not unknown.
                 let room = self.unknown.len() < MOST_UNKNOWN * 2 || self.unknown.contains_key(&key);
                 if room {
-                    self.unknown.entry(key).or_insert_with(|| Hit { is_topic: is_topic(text), ..hit() }).add(source, 1);
+                    self.unknown
+                        .entry(key)
+                        .or_insert_with(|| Hit { is_topic: is_topic(text), ..hit() })
+                        .add(source, 1, order);
                 }
             }
         }
         for variant in variants {
             if self.hits.len() < MOST_HITS || self.hits.contains_key(&variant) {
-                self.hits.entry(variant).or_insert_with(hit).add(source, times);
+                self.hits.entry(variant).or_insert_with(hit).add(source, times, order);
             }
         }
     }

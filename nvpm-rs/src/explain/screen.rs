@@ -21,6 +21,7 @@ const NOTHING_KNOWN: &str = "nvpm knows no line of this log, and no line looks l
 const NOT_SAID: &str = "No line is a failure, and no line says whether GPUDirect RDMA is used. NCCL's channels say it \
                         (/GDRDMA, with NCCL_DEBUG=INFO), and UCX with UCX_PROTO_INFO=y.";
 const NOTHING_WRONG: &str = "No line is a failure. These lines say that nothing is wrong:";
+const OVERCOME: &str = "No failure is left: the first of these lines failed, and the second says that it worked later.";
 const ELSEWHERE: &str = "nvpm does not know this; what it was elsewhere:";
 const NO_CAUSE: &str = "No cause: these lines follow from a failure that is not in this log.";
 const LOOK: &str = "nvpm status (on the node of the log)";
@@ -283,6 +284,14 @@ impl<'a> Screen<'a> {
 
     fn nothing(&self, lines: &mut Vec<String>) {
         self.used(lines);
+        if let Some((hit, done)) = &self.answer.verdict.overcome {
+            lines.push(OVERCOME.to_owned());
+            lines.extend(self.line(hit, 0));
+            lines.extend(
+                self.line(&Hit { file: done.file, line: done.line, text: done.text.clone(), ..hit.clone() }, 0),
+            );
+            return;
+        }
         // A line that does not look like a failure needs no comfort, and that a thing is possible proves nothing.
         let comforts = |one: &&Aside| one.why != NO_CASE && is_bad(&one.hit.text);
         let fine: Vec<_> = self.answer.verdict.aside.iter().filter(comforts).take(MOST_SHOWN).collect();
