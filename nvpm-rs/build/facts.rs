@@ -88,8 +88,10 @@ pub fn kinds_of_file(file: &File, mistakes: &mut Mistakes) -> Vec<Kind> {
     for block in &file.blocks {
         let (of, name) = word_of(&block.head);
         if !crate::placeholder::NAMED.contains(&of) || name.is_empty() {
-            mistakes
-                .add(&block.place, "a block begins with `module NAME`, `symbol NAME`, `library NAME` or `verb NAME`");
+            mistakes.add(
+                &block.place,
+                "a block begins with `module NAME`, `symbol NAME`, `library NAME` or another placeholder",
+            );
         }
         let globs: Vec<String> =
             block.fields.iter().flat_map(|field| field.text.split_whitespace().map(str::to_owned)).collect();

@@ -149,7 +149,9 @@ impl Reader<'_> {
         };
         let mut cases: Vec<Case> = list.fields.iter().filter_map(|field| self.case(field, "")).collect();
         for case in &mut cases {
-            case.when.extend(self.conditions(place, conditions).0);
+            let (when, unless) = self.conditions(place, conditions);
+            case.when.extend(when);
+            case.unless.extend(unless);
         }
         cases
     }

@@ -7,6 +7,8 @@ pub fn form(of: &str) -> &'static str {
     match of {
         "module" => r"\b[A-Za-z][\w-]*",
         "library" => r"[\w.+-]+",
+        "function" => r"\b[A-Za-z_][\w.]*",
+        "component" => r"\b[A-Za-z][\w.+-]*",
         _ => r"\b[A-Za-z_]\w*",
     }
 }

@@ -24,6 +24,8 @@ mod prefixes;
 mod redact;
 #[cfg(test)]
 mod rows;
+#[cfg(test)]
+mod rules;
 mod scan;
 mod screen;
 mod streams;

@@ -33,13 +33,24 @@ const SOURCE: &str = concat!(
     r#"|^[+-]?\s*(?:if|else if|elif|switch|while|for|case|goto|return|#define|#error|static|const|assert|EXPECT_\w+)\b.*[;{:\\]$"#,
 );
 
+/// Words without which an expression cannot match. An expression takes more time to make than most logs take to read.
+const SEARCHES: &[&str] = &["grep", "rg ", "ag ", "awk ", "sed ", "findstr", "Select-String", "journalctl"];
+const RESULTS: &[&str] = &["0 ", "o ", "heck", "est", "robe", "ssertion"];
+
 fn matches(slot: &'static OnceLock<Option<Regex>>, pattern: &str, line: &str) -> bool {
     slot.get_or_init(|| expression(pattern)).as_ref().is_some_and(|regex| regex.is_match(line.as_bytes()))
 }
 
 pub fn is_no_message(line: &str) -> bool {
     static SLOTS: [OnceLock<Option<Regex>>; 5] = [const { OnceLock::new() }; 5];
-    [COMMAND, COMMENT, SEARCH, RESULT, SOURCE].iter().zip(&SLOTS).any(|(pattern, slot)| matches(slot, pattern, line))
+    let may_be: [(&str, bool); 5] = [
+        (COMMAND, line.get(..99).unwrap_or(line).contains(['$', '#', '%', '+', '❯', '➜'])),
+        (COMMENT, line.starts_with(['#', '/', ';', '-', '*', '<', 'r', 'R'])),
+        (SEARCH, SEARCHES.iter().any(|word| line.contains(word))),
+        (RESULT, RESULTS.iter().any(|word| line.contains(word)) || line.starts_with(['P', 'o', '[', '✓', '✔'])),
+        (SOURCE, line.ends_with(['(', ')', ';', ',', '{', ':', '\\', '"', '\''])),
+    ];
+    may_be.iter().zip(&SLOTS).any(|((pattern, may_be), slot)| *may_be && matches(slot, pattern, line))
 }
 
 /// The lines of a diff, which are sources.

@@ -10,6 +10,8 @@ use crate::explain::placeholder::{NAMED, Piece, pieces};
 /// A word in brackets contains no bracket.
 const IN_BRACKETS: &str = r#"[^\s,;'"()\[\]]+"#;
 const WORD: &str = r#"[^\s,;'"()]+"#;
+/// Names of no kind can stand before the one that a text is about.
+const MOST_TRIES: usize = 16;
 const NUMBER: &str = "-?(?:0x)?[0-9a-fA-F]+";
 
 /// Returns an expression that knows only bytes, which is small and fast. Returns None for an expression that is wrong;
@@ -64,17 +66,26 @@ impl Pattern {
         if regex.captures_len() == 1 {
             return regex.find(line.as_bytes()).map(|found| Found { range: found.range(), named: Vec::new() });
         }
-        regex.captures_iter(line.as_bytes()).find_map(|found| {
+        let mut start = 0;
+        for _ in 0..MOST_TRIES {
+            let found = regex.captures_at(line.as_bytes(), start)?;
             let mut named = Vec::new();
+            let mut other = None;
             for of in NAMED {
                 if let Some(name) = found.name(of) {
-                    let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
-                    let kind = kinds::kind_of(of, &name)?;
-                    named.push((*of, name, kind));
+                    let text = String::from_utf8_lossy(name.as_bytes()).into_owned();
+                    match kinds::kind_of(of, &text) {
+                        Some(kind) => named.push((*of, text, kind)),
+                        None => other = other.or(Some(name.end())),
+                    }
                 }
             }
-            Some(Found { range: found.get(0)?.range(), named })
-        })
+            match other {
+                None => return Some(Found { range: found.get(0)?.range(), named }),
+                Some(end) => start = end,
+            }
+        }
+        None
     }
 }
 
@@ -96,6 +107,6 @@ mod tests {
         let found = pattern.find("ib_ipoib: Unknown symbol rdma_create_id (err -22)").unwrap();
         let kinds: Vec<&str> = found.named.iter().map(|(_, _, kind)| *kind).collect();
         assert_eq!(kinds, ["nic", "rdma"]);
-        assert!(pattern.find("snd_hda: Unknown symbol rdma_create_id").is_none());
+        assert!(pattern.find("snd_hda: Unknown symbol snd_pcm_new").is_none());
     }
 }

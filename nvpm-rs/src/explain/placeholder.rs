@@ -3,12 +3,12 @@
 //!
 //! - `<*>` any characters, `<n>` a number, `<w>` a word, such as the name of a device or a host
 //! - `<a|b|>` one of these texts, and after the last bar the empty text
-//! - `<module>`, `<symbol>`, `<library>`, `<verb>` a name whose kind data/kinds.table says
+//! - `<module>`, `<symbol>`, `<function>`, `<library>`, `<component>`, `<verb>` a name whose kind data/kinds.table says
 //!
 //! The build includes this file, too.
 
 /// The placeholders that stand for a name of some kind.
-pub const NAMED: &[&str] = &["module", "symbol", "library", "verb"];
+pub const NAMED: &[&str] = &["module", "symbol", "function", "library", "component", "verb"];
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {

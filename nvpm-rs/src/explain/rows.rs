@@ -41,6 +41,7 @@ fn line_of_text(text: &str) -> String {
         Piece::Named("module") => "ib_ipoib".to_owned(),
         Piece::Named("symbol") => "ib_register_client".to_owned(),
         Piece::Named("library") => "libibverbs.so.1".to_owned(),
+        Piece::Named("component") => "libfabric".to_owned(),
         Piece::Named(_) => "ibv_reg_mr".to_owned(),
         Piece::Choice(choices) => choices[0].clone(),
     };
@@ -78,7 +79,7 @@ fn most_rows_know_their_own_format() {
     assert!(unknown.len() * 10 < FORMATS.len() * 3, "{} of {}: {unknown:#?}", unknown.len(), FORMATS.len());
 }
 
-fn verdict(log: &str) -> (Verdict, Kind) {
+pub fn verdict(log: &str) -> (Verdict, Kind) {
     let mut scan = Scan::new();
     scan.read("log", log.as_bytes()).unwrap();
     let verdict = judged(&scan);
@@ -86,7 +87,7 @@ fn verdict(log: &str) -> (Verdict, Kind) {
     (verdict, kind)
 }
 
-fn first_cause(log: &str) -> &'static str {
+pub fn first_cause(log: &str) -> &'static str {
     let (verdict, kind) = verdict(log);
     let first = verdict.causes.first().filter(|_| kind == Kind::Cause);
     first.map_or("", |first| first.about().key)

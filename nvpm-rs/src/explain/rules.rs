@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//! Tests of rules that hold for any name in a line: the prefix of a symbol, the error of a module, the error of a probe.
+use crate::explain::answer::Kind;
+use crate::explain::rows::{first_cause, verdict};
+
+#[test]
+fn the_prefix_of_a_symbol_names_the_library() {
+    let cases = [
+        ("ibv_query_device_ex", "no_provider"),
+        ("_ibv_query_gid_ex", "no_provider"),
+        ("rdma_establish", "no_provider"),
+        ("mlx5dv_reg_dmabuf_mr", "no_provider"),
+        ("efadv_query_mr", "no_provider"),
+        ("fi_getinfo", "other_library"),
+        ("uct_md_mem_query", "other_ucx"),
+        ("ucp_worker_create", "other_ucx"),
+        ("ncclCommWindowRegister", "other_library"),
+        ("nvshmemx_init_status", "other_library"),
+        ("gdr_pin_buffer_v2", "other_library"),
+        ("MPI_Session_init", "other_library"),
+        ("cudaGraphAddNode_v2", "other_library"),
+        ("cuMemGetHandleForAddressRange", "other_library"),
+        ("_ZN4nixl5agentC1Ev", "other_library"),
+    ];
+    // The file that asks does not decide.
+    for asks in ["/usr/lib/libuct_ib.so.0", "/opt/libnccl-net.so", "/usr/lib/libfabric.so.1", "/usr/bin/app"] {
+        for (symbol, cause) in cases {
+            for line in [
+                format!("app: symbol lookup error: {asks}: undefined symbol: {symbol}, version X_1.1"),
+                format!("OSError: {asks}: undefined symbol: {symbol}"),
+                format!("{asks}: undefined reference to `{symbol}'"),
+            ] {
+                assert_eq!(first_cause(&line), cause, "{line}");
+            }
+        }
+    }
+    for (version, cause) in
+        [("IBVERBS_PRIVATE_34", "no_provider"), ("MLX5_1.24", "no_provider"), ("FABRIC_1.8", "other_library")]
+    {
+        let line = format!("ImportError: /usr/lib/liba.so: version `{version}' not found (required by /usr/lib/b.so)");
+        assert_eq!(first_cause(&line), cause, "{line}");
+    }
+    assert_eq!(first_cause("python3: symbol lookup error: /x.so: undefined symbol: png_set_longjmp_fn"), "");
+}
+
+#[test]
+fn the_kernels_symbol_decides_for_any_module() {
+    for module in ["ceph", "libceph", "fwctl", "gpfs", "mgc", "wekafsio", "vastnfs", "any_vendor"] {
+        for symbol in ["ib_create_cq_user", "rdma_create_id", "__ib_alloc_pd", "mlx5_core_create_mkey"] {
+            let line = format!("{module}: disagrees about version of symbol {symbol}");
+            assert_eq!(first_cause(&line), "mixed_ofed", "{line}");
+            assert_eq!(first_cause(&format!("{module}: Unknown symbol {symbol} (err -22)")), "mixed_ofed", "{module}");
+        }
+        let line = format!("{module}: disagrees about version of symbol nvidia_p2p_get_pages");
+        assert_eq!(first_cause(&line), "driver_replaced");
+        assert_eq!(
+            first_cause(&format!("{module}: disagrees about version of symbol nvme_alloc_request")),
+            "storage_stack"
+        );
+        assert_eq!(first_cause(&format!("{module}: disagrees about version of symbol kmalloc_order")), "");
+        let insert = format!("modprobe: ERROR: could not insert '{module}':");
+        assert_eq!(first_cause(&format!("{insert} Key was rejected by service")), "signature");
+    }
+}
+
+#[test]
+fn modprobe_has_a_cause_for_each_error_of_each_module() {
+    for module in ["erdma", "mana_ib", "irdma", "bnxt_re", "mlx5_ib", "nvidia_fs", "rdma_rxe", "nvme_rdma"] {
+        for error in ["No such device", "Cannot allocate memory", "Device or resource busy", "File exists"] {
+            let line = format!("modprobe: ERROR: could not insert '{module}': {error}");
+            assert_ne!(first_cause(&line), "", "{line}");
+        }
+    }
+    assert_eq!(first_cause("modprobe: FATAL: Module kvm_intel not found in directory /lib/modules/6.8.0"), "");
+}
+
+#[test]
+fn a_probe_that_failed_says_no_more_than_its_error() {
+    for driver in ["mlx5_core", "mlx5_ib.rdma", "efa", "irdma", "bnxt_re", "erdma"] {
+        for (error, cause) in
+            [(-110, "nic_lost"), (-5, "nic_lost"), (-12, "module_error"), (-19, "module_error"), (-22, "")]
+        {
+            assert_eq!(
+                first_cause(&format!("{driver}: probe of 0000:00:1d.0 failed with error {error}")),
+                cause,
+                "{driver}"
+            );
+            let line = format!("{driver} 0000:00:1d.0: probe with driver {driver} failed with error {error}");
+            assert_eq!(first_cause(&line), cause, "{line}");
+        }
+    }
+    let (_, kind) = verdict("rdma_cm: Unable to modify QP to RTR, error -22");
+    assert_eq!(kind, Kind::Unknown);
+}
+
+#[test]
+fn a_refused_version_is_a_cause_in_any_words() {
+    for line in [
+        "NET/OFI aws-ofi-nccl requires libfabric >= 1.22, found 1.18",
+        "ERROR: this plugin requires NCCL version 2.19 or later",
+        "nvshmem: incompatible gdrcopy version 2.3",
+        "libibverbs: driver ABI is too old for rdma-core 50",
+        "UCX version mismatch: built with 1.18, running 1.15",
+        "NCCL plugin v4 is not compatible with this version",
+    ] {
+        assert_eq!(first_cause(line), "other_library", "{line}");
+    }
+    for line in ["numpy 2.1 is incompatible with numba 0.58", "The driver is loaded", "requires python >= 3.8"] {
+        assert_eq!(first_cause(line), "", "{line}");
+    }
+}
