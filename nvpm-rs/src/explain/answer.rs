@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use crate::explain::failure::is_of_build;
 use crate::explain::judge::{FINE_HERE, Found, NO_CASE, Proof, Verdict};
 use crate::explain::node::Node;
 use crate::explain::prefixes::{Source, hosts_of};
@@ -104,11 +105,29 @@ impl Answer<'_> {
 
     /// Returns the command that is to be typed first, with values of the line that shows the cause.
     pub fn first_command(&self, found: &Found) -> Option<String> {
-        let in_pod = self.scan.facts.has_named("container") && !found.about().pod.is_empty();
+        let in_container = self.is_container();
+        let of_pod = in_container && !found.about().pod.is_empty();
         let best = found.best()?;
         let named = self.scan.known.names(best.variant.message, &best.hit.text);
-        let commands = if in_pod { found.about().pod } else { found.first_command() };
-        filled(commands, &best.hit.text, &named).or_else(|| filled(found.about().first, &best.hit.text, &named))
+        let commands = if of_pod { found.about().pod } else { found.first_command() };
+        let command =
+            filled(commands, &best.hit.text, &named).or_else(|| filled(found.about().first, &best.hit.text, &named))?;
+        Some(placed(command, in_container))
+    }
+
+    /// Returns where to look if no cause is known. Nothing on the node explains what compilers, package managers and
+    /// schedulers say.
+    pub fn look(&self) -> Option<String> {
+        let unknown = self.unknown().into_iter().filter(|hit| hit.is_topic);
+        let follows = self.verdict.follows.iter().map(|one| &one.hit);
+        let helps = unknown.chain(follows).any(|hit| !is_of_build(&hit.text));
+        helps.then(|| placed("nvpm status".to_owned(), self.is_container()))
+    }
+
+    /// Returns whether a container has written the log. Docker names a container by twelve digits.
+    fn is_container(&self) -> bool {
+        let is_id = |host: &String| host.len() == 12 && host.bytes().all(|byte| byte.is_ascii_hexdigit());
+        self.scan.facts.has_named("container") || hosts_of(self.scan.sources()).iter().any(is_id)
     }
 
     /// Returns what is known of the log as a whole: programs, ranks and nodes.
@@ -193,6 +212,42 @@ impl Answer<'_> {
         let sure = |one: &&Found| one.sure() == crate::explain::table::Sure::Certain && !follows(one);
         self.verdict.causes.iter().skip(1).filter(sure).collect()
     }
+}
+
+/// Commands of the node: they ask the kernel, or load modules.
+const OF_NODE: &[&str] = &[
+    "modprobe",
+    "dkms",
+    "dmesg",
+    "mokutil",
+    "modinfo",
+    "nvpm",
+    "lspci",
+    "sysctl",
+    "rdma",
+    "systemctl",
+    "journalctl",
+    "lsmod",
+    "reboot",
+    "df",
+];
+/// Files that a container does not have, or does not have as the node has them.
+const FILES_OF_NODE: &[&str] = &[
+    "/lib/modules",
+    "/usr/src",
+    "/etc/modprobe.d",
+    "modules-load.d",
+    "/proc/driver",
+    "/sys/",
+    "/proc/kallsyms",
+    "/proc/cmdline",
+];
+
+/// Returns a command with the place where it helps, if that is not the place where the log was written.
+fn placed(command: String, in_container: bool) -> String {
+    let word = command.split(' ').next().unwrap_or_default();
+    let of_node = OF_NODE.contains(&word) || FILES_OF_NODE.iter().any(|file| command.contains(file));
+    if in_container && of_node && !command.ends_with(')') { format!("{command} (on the node)") } else { command }
 }
 
 /// Returns the first names of a list, and how many more there are.

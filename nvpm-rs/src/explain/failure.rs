@@ -64,6 +64,13 @@ const END: &str = concat!(
     r"|(?i:\bexit(?:ed)?(?: with)? (?:code|status))|\b(?:srun|slurmstepd|mpirun|prterun|mpiexec)\b|Child process|what\(\):",
 );
 
+/// Lines of compilers, linkers, configuration scripts, package managers and schedulers.
+const BUILD: &str = concat!(
+    r"^(?:E: |W: |Error: |apt|dpkg|dnf|yum|rpm|zypper|pip|conda|npm|tar|cp|mv|install|curl|wget|helm|make(?:\[\d+\])?|gcc|g\+\+|cc|clang|nvcc|ld|collect2|cmake|CMake|configure|meson|ninja)\b",
+    r"|/ld: |\bcannot find -l|: undefined reference|:\d+:\d+: (?:fatal )?error:|checking for .*\.\.\.|nodes are available|\bFailedScheduling\b",
+    r"|\bnothing provides\b|\bUnmet dependencies|\bdepends on\b|\bheader files? not found|\bInsufficient \S+/",
+);
+
 fn found(slot: &'static OnceLock<Option<Regex>>, pattern: &str, line: &[u8]) -> bool {
     slot.get_or_init(|| expression(pattern)).as_ref().is_some_and(|regex| regex.is_match(line))
 }
@@ -96,6 +103,12 @@ pub fn is_bad(line: &str) -> bool {
 pub fn is_topic(line: &str) -> bool {
     static TOPIC_LINE: OnceLock<Option<Regex>> = OnceLock::new();
     found(&TOPIC_LINE, TOPIC, line.as_bytes())
+}
+
+/// Returns whether a line is of a build, of an installation or of a scheduler, before any program has run.
+pub fn is_of_build(line: &str) -> bool {
+    static BUILD_LINE: OnceLock<Option<Regex>> = OnceLock::new();
+    found(&BUILD_LINE, BUILD, line.as_bytes())
 }
 
 /// Returns whether a failure only says that a program ends.

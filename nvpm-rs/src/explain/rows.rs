@@ -193,8 +193,8 @@ fn each_verb_has_a_cause_for_common_errors() {
 #[test]
 fn each_missing_library_has_a_cause() {
     for (library, cause) in [
-        ("libibverbs.so.1", "no_provider"),
-        ("libmlx5.so.1", "no_provider"),
+        ("libibverbs.so.1", "no_library"),
+        ("libmlx5.so.1", "no_library"),
         ("libcuda.so.1", "no_libcuda"),
         ("libucp.so.0", "no_library"),
         ("libfabric.so.1", "no_library"),

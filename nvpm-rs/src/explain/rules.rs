@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Tests of rules that hold for any name in a line: the prefix of a symbol, the error of a module, the error of a probe.
-use crate::explain::answer::Kind;
+use crate::explain::answer::{Answer, Kind};
+use crate::explain::judge::judged;
 use crate::explain::rows::{first_cause, verdict};
+use crate::explain::scan::Scan;
+use crate::explain::screen::Screen;
+
+/// Returns the answer for people.
+fn said(log: &str) -> String {
+    let mut scan = Scan::new();
+    scan.read("log", log.as_bytes()).unwrap();
+    let verdict = judged(&scan);
+    Screen::new(&Answer { scan: &scan, verdict: &verdict, node: None }, 200, &str::to_owned).brief().join("\n")
+}
 
 #[test]
 fn the_prefix_of_a_symbol_names_the_library() {
@@ -108,4 +119,54 @@ fn a_refused_version_is_a_cause_in_any_words() {
     for line in ["numpy 2.1 is incompatible with numba 0.58", "The driver is loaded", "requires python >= 3.8"] {
         assert_eq!(first_cause(line), "", "{line}");
     }
+}
+
+#[test]
+fn the_first_command_helps_where_the_log_was_written() {
+    let docker = "root@1f2e3d4c5b6a:/workspace# ls\n";
+    let pod = "/var/run/secrets/kubernetes.io/serviceaccount\n";
+    for (log, expected) in [
+        ("insmod: ERROR: could not insert module nv_peer_mem.ko: Key was rejected by service", "mokutil --sb-state"),
+        ("ImportError: libibverbs.so.1: cannot open shared object file", "ldconfig -p | grep libibverbs.so.1"),
+        ("\tlibmlx5.so.1 => not found", "ldconfig -p | grep libmlx5.so.1"),
+        (
+            "NCCL WARN NET/IB : Got completion from peer 192.0.2.5<38560> with error 12, opcode 0, len 0, vendor err 129",
+            "show_gids",
+        ),
+        ("Error: Unable to find a match: kernel-devel-5.14.0-427.el9.x86_64", "dnf list --showduplicates kernel-devel"),
+        ("nvfs-core.c:120:3: error: implicit declaration of function vm_flags_set", "uname -r"),
+    ] {
+        assert!(said(log).contains(&format!("First: {expected}\n")), "{}", said(log));
+    }
+    for container in [docker, pod] {
+        let log =
+            format!("{container}insmod: ERROR: could not insert module nv_peer_mem.ko: Key was rejected by service");
+        assert!(said(&log).contains("First: mokutil --sb-state (on the node)\n"), "{}", said(&log));
+    }
+    for log in [
+        "/usr/bin/ld: cannot find -libverbs",
+        "configure: error: libibverbs header files not found",
+        "E: Unable to locate package doca-ofed",
+        "0/3 nodes are available: 3 Insufficient rdma/hca_shared_devices_a.",
+    ] {
+        assert!(!said(log).contains("First:"), "{}", said(log));
+    }
+}
+
+#[test]
+fn a_hedged_answer_says_what_to_do() {
+    let text = said("irdma: probe of ice.roce.0 failed with error -22");
+    assert!(
+        text.contains("what it was elsewhere:") && text.contains("\nTo do: The first line of this driver"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_text_does_not_say_what_the_line_has() {
+    let line = "NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_0:1, \
+                local GID fe80::1, remote GID fe80::2";
+    assert_eq!(first_cause(line), "gid");
+    assert!(!said(line).contains("prints both GIDs"));
+    assert!(!said("modprobe: FATAL: Module nv_peer_mem not found in directory /lib/modules/6.8.0").contains("(how)"));
 }

@@ -24,7 +24,6 @@ const NOTHING_WRONG: &str = "No line is a failure. These lines say that nothing 
 const OVERCOME: &str = "No failure is left: the first of these lines failed, and the second says that it worked later.";
 const ELSEWHERE: &str = "nvpm does not know this; what it was elsewhere:";
 const NO_CAUSE: &str = "No cause: these lines follow from a failure that is not in this log.";
-const LOOK: &str = "nvpm status (on the node of the log)";
 
 pub struct Screen<'a> {
     answer: &'a Answer<'a>,
@@ -227,25 +226,31 @@ impl<'a> Screen<'a> {
     }
 
     fn perhaps(&self, lines: &mut Vec<String>) {
-        let Some(best) = self.answer.verdict.causes.first().and_then(Found::best) else { return };
-        self.first(lines, Some(LOOK.to_owned()));
+        let Some(first) = self.answer.verdict.causes.first() else { return };
+        let Some(best) = first.best() else { return };
+        self.first(lines, self.answer.first_command(first));
         let unknown = self.answer.unknown();
         if let Some(hit) = unknown.first().filter(|hit| hit.is_topic && hit.order < best.hit.order) {
             lines.extend(self.line(hit, 0));
         }
         lines.extend(self.message(best.variant.message, &best.hit));
         lines.extend(self.sentence(ELSEWHERE, 1, ""));
-        for found in self.answer.verdict.causes.iter().take(MOST_SHOWN) {
+        let todo = self.sentence(&format!("To do: {}", stopped(&self.todo(first))), MOST_LINES, "");
+        for (place, found) in self.answer.verdict.causes.iter().take(MOST_SHOWN).enumerate() {
             let tell = plain(found.about().tell);
             let tell = if tell.is_empty() { tell } else { format!(" ({tell})") };
-            lines.extend(self.sentence(&format!("- {}{tell}.", plain(found.says())), 2, ""));
+            let item = self.sentence(&format!("- {}{tell}.", plain(found.says())), 2, "");
+            if place == 0 || lines.len() + item.len() + todo.len() <= HEIGHT {
+                lines.extend(item);
+            }
         }
+        lines.extend(todo);
         self.used(lines);
         self.besides(lines);
     }
 
     fn follows(&self, lines: &mut Vec<String>) {
-        self.first(lines, Some(LOOK.to_owned()));
+        self.first(lines, self.answer.look());
         lines.extend(self.sentence(NO_CAUSE, 1, ""));
         let shown: Vec<_> = self.answer.verdict.follows.iter().take(2).collect();
         for one in &shown {
@@ -270,7 +275,7 @@ impl<'a> Screen<'a> {
             lines.extend(self.sentence(if is_known { NOT_SAID } else { NOTHING_KNOWN }, 2, ""));
             return;
         }
-        self.first(lines, Some(LOOK.to_owned()));
+        self.first(lines, self.answer.look());
         self.used(lines);
         let kinds = counted(hits.len(), "kind");
         let text = format!("These lines look like failures, and nvpm knows none of them ({kinds} of line):");
@@ -278,8 +283,8 @@ impl<'a> Screen<'a> {
         for hit in hits.iter().take(MOST_SHOWN) {
             lines.extend(self.line(hit, 0));
         }
-        let text = "To do: the first of them is nearest to the cause; nvpm status says what is wrong on the node.";
-        lines.extend(self.sentence(text, 2, ""));
+        let node = if self.answer.look().is_some() { "; nvpm status says what is wrong on the node" } else { "" };
+        lines.extend(self.sentence(&format!("To do: the first of them is nearest to the cause{node}."), 2, ""));
     }
 
     fn nothing(&self, lines: &mut Vec<String>) {
