@@ -18,7 +18,7 @@ pub struct Cause {
     pub here: String,
     pub is: Vec<String>,
     pub never: Vec<usize>,
-    pub instead: Option<(usize, String)>,
+    pub instead: Vec<(usize, String)>,
     pub because: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ pub fn of_file(file: &File, facts: &[Fact], mistakes: &mut Mistakes) -> Vec<Caus
                 "because" => cause.because = rest.split_whitespace().map(str::to_owned).collect(),
                 "instead" => {
                     let (name, other) = word_of(rest);
-                    cause.instead = Some((fact_of(name), other.to_owned()));
+                    cause.instead.push((fact_of(name), other.to_owned()));
                 }
                 _ => mistakes.add(&field.place, format!("a cause has no field {word}")),
             }

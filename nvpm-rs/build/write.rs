@@ -54,11 +54,11 @@ fn list(out: &mut String, name: &str, kind: &str, items: &[String]) {
 
 fn cause(one: &Cause, place: &dyn Fn(&str) -> usize) -> String {
     let is = |word: &str| one.is.iter().any(|property| property == word);
-    let instead = one.instead.as_ref().map(|(fact, name)| (fact, place(name)));
+    let instead: Vec<(usize, usize)> = one.instead.iter().map(|(fact, name)| (*fact, place(name))).collect();
     let because: Vec<usize> = one.because.iter().map(|name| place(name)).collect();
     format!(
         "Cause {{ key: {:?}, name: {:?}, says: {:?}, todo: {:?}, first: {:?}, pod: {:?}, status: {:?}, tell: {:?}, \
-         ours: {}, subject: {}, of_node: {}, late: {}, never: &{:?}, instead: {instead:?}, because: &{because:?}, \
+         ours: {}, subject: {}, of_node: {}, late: {}, never: &{:?}, instead: &{instead:?}, because: &{because:?}, \
          here: {:?} }}",
         one.key,
         one.name,

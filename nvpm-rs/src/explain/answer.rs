@@ -15,7 +15,14 @@ use crate::explain::wording::counted;
 /// The answer names this number of programs at most.
 const MOST_PROGRAMS: usize = 4;
 /// The answer names these facts, because they describe the machine.
-const MACHINES: &[(&str, &str)] = &[("amd", "AMD GPUs"), ("efa", "EFA"), ("gb10", "DGX Spark"), ("geforce", "GeForce")];
+const MACHINES: &[(&str, &str)] = &[
+    ("amd", "AMD GPUs"),
+    ("efa", "EFA"),
+    ("gb10", "DGX Spark"),
+    ("geforce", "GeForce"),
+    ("jetson", "Jetson"),
+    ("other_gpu", "accelerators of another maker"),
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

@@ -156,10 +156,8 @@ pub fn judged(scan: &Scan) -> Verdict {
 /// Adds proofs to the causes that they show, as far as the log can have them.
 fn add(found: &mut BTreeMap<usize, Found>, proofs: Vec<Proof>, facts: &LogFacts) {
     for proof in proofs {
-        let cause = match table::cause(proof.case.cause).instead {
-            Some((fact, other)) if facts.has(fact) => other,
-            _ => proof.case.cause,
-        };
+        let other = table::cause(proof.case.cause).instead.iter().find(|(fact, _)| facts.has(*fact));
+        let cause = other.map_or(proof.case.cause, |(_, other)| *other);
         found.entry(cause).or_insert_with(|| Found { cause, proofs: Vec::new() }).proofs.push(proof);
     }
 }

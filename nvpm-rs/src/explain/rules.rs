@@ -170,3 +170,28 @@ fn a_text_does_not_say_what_the_line_has() {
     assert!(!said(line).contains("prints both GIDs"));
     assert!(!said("modprobe: FATAL: Module nv_peer_mem not found in directory /lib/modules/6.8.0").contains("(how)"));
 }
+
+#[test]
+fn hardware_that_has_no_gpudirect_is_the_cause_in_any_program() {
+    for (machine, cause) in [
+        ("GPU 0: NVIDIA GeForce RTX 4090", "geforce"),
+        ("Model: NVIDIA DGX Spark, GB10", "no_peer_on_soc"),
+        ("Model: NVIDIA Jetson AGX Orin", "no_peer_on_soc"),
+        ("hl-smi: Habana Gaudi2", "other_gpu"),
+        ("amdgpu: AMD Instinct MI300X", "amd"),
+    ] {
+        for failure in [
+            "ibv_reg_mr of GPU memory failed: Bad address (cuda)",
+            "ibv_reg_mr(gpu buffer) failed with errno 22",
+            "tool: failed to register GPU memory: Invalid argument",
+            "tool: failed to register GPU memory",
+            "ibv_reg_dmabuf_mr of GPU memory failed: Operation not supported",
+            "NCCL WARN Call to ibv_reg_mr_iova2 failed with error Bad address",
+            "Failed to register memory 0x7f00: Bad address [14]",
+        ] {
+            assert_eq!(first_cause(&format!("{machine}\n{failure}")), cause, "{machine}: {failure}");
+        }
+    }
+    let mixed = "GPU 0: NVIDIA GeForce RTX 4090\nGPU 1: NVIDIA H100\nibv_reg_mr of GPU memory failed: Bad address";
+    assert_ne!(first_cause(mixed), "no_peer_on_soc");
+}

@@ -81,8 +81,8 @@ pub struct Cause {
     pub late: bool,
     /// A log with one of these facts cannot have the cause.
     pub never: &'static [usize],
-    /// In a log with this fact, the other cause takes the place of this one.
-    pub instead: Option<(usize, usize)>,
+    /// In a log with one of these facts, the other cause takes the place of this one.
+    pub instead: &'static [(usize, usize)],
     /// The cause only says what is missing, and these are the causes by which it can be missing.
     pub because: &'static [usize],
 }
@@ -166,7 +166,7 @@ static NO_CAUSE: Cause = Cause {
     of_node: false,
     late: false,
     never: &[],
-    instead: None,
+    instead: &[],
     because: &[],
 };
 
