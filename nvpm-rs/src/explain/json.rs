@@ -23,6 +23,7 @@ pub fn object(answer: &Answer, quoted: Quoted) -> Value {
         "certain": certain,
         "log": log(answer, quoted),
         "used": answer.scan.success.sentences().iter().map(|text| quoted(text)).collect::<Vec<_>>(),
+        "crash": answer.scan.crash.sentence(),
         "causes": verdict.causes.iter().map(|one| cause(one, answer, quoted)).collect::<Vec<_>>(),
         "follows": verdict.follows.iter().map(|one| aside(one, answer, quoted)).collect::<Vec<_>>(),
         "aside": verdict.aside.iter().map(|one| aside(one, answer, quoted)).collect::<Vec<_>>(),

@@ -3,6 +3,7 @@
 mod answer;
 mod budget;
 pub mod command;
+mod crash;
 mod encoding;
 mod errno_names;
 mod errors;

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use regex::bytes::Regex;
 
+use crate::explain::crash::Crash;
 use crate::explain::failure::{is_bad, is_topic};
 use crate::explain::known::{Candidates, Known, Variant};
 use crate::explain::line_reader::{LineReader, parts};
@@ -58,6 +59,7 @@ impl Hit {
     }
 }
 
+#[allow(clippy::struct_excessive_bools)]
 /// The result for the first line of a shape.
 struct Shape {
     candidates: Candidates,
@@ -65,6 +67,7 @@ struct Shape {
     has_rank: bool,
     is_channel: bool,
     is_success: bool,
+    is_crash: bool,
     unknown: Option<u64>,
 }
 
@@ -76,6 +79,7 @@ pub struct Scan {
     pub lines: usize,
     pub success: Success,
     pub overcome: Overcome,
+    pub crash: Crash,
     unknown: HashMap<u64, Hit>,
     prefixes: Prefixes,
     hasher: RandomState,
@@ -102,6 +106,7 @@ impl Scan {
             lines: 0,
             success: Success::default(),
             overcome: Overcome::default(),
+            crash: Crash::default(),
             unknown: HashMap::new(),
             prefixes: Prefixes::new(),
             hasher: RandomState::new(),
@@ -201,6 +206,7 @@ impl Scan {
             || shape.has_rank
             || shape.is_channel
             || shape.is_success
+            || shape.is_crash
             || shape.unknown.is_some();
         // If the table is full, the last place is that of any further shape, which no key names.
         self.shapes.truncate(MOST_SHAPES);
@@ -228,6 +234,7 @@ impl Scan {
             has_rank: text.contains(" nranks "),
             is_channel: Success::is_about(text),
             is_success: is_success(text),
+            is_crash: Crash::is_about(text),
             unknown: is_unknown.then_some(key),
         }
     }
@@ -251,6 +258,9 @@ impl Scan {
         }
         if shape.is_channel {
             self.success.read(&source.host, text);
+        }
+        if shape.is_crash {
+            self.crash.read(text);
         }
         if shape.is_success {
             let (host, text) = (source.host.clone(), text.to_owned());

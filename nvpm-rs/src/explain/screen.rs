@@ -277,6 +277,9 @@ impl<'a> Screen<'a> {
         }
         self.first(lines, self.answer.look());
         self.used(lines);
+        if let Some(text) = self.answer.scan.crash.sentence() {
+            lines.extend(self.sentence(&stopped(&text), 2, ""));
+        }
         let kinds = counted(hits.len(), "kind");
         let text = format!("These lines look like failures, and nvpm knows none of them ({kinds} of line):");
         lines.extend(self.sentence(&text, 2, ""));
