@@ -95,10 +95,23 @@ fn names_list(block: &Block, list: &str) -> bool {
     block.fields.iter().any(|field| word_of(&field.text).0 == "cases" && word_of(word_of(&field.text).1).0 == list)
 }
 
+/// Returns whether a case of a message may be certain: a public thread confirms it, or the text itself says the cause, as
+/// each message of this package does.
+fn may_be_certain(block: &Block) -> bool {
+    let field = |word: &str| block.fields.iter().find(|field| word_of(&field.text).0 == word);
+    let from = field("from").map(|field| field.text.as_str());
+    field("seen").is_some() || field("itself").is_some() || from.is_none_or(|from| from.contains('#'))
+}
+
+fn doubted(case: Case) -> Case {
+    if case.sure == "Certain" { Case { sure: "Probable", ..case } } else { case }
+}
+
 impl Reader<'_> {
     fn message(&mut self, block: &Block) -> Message {
         let mut message = Message { text: block.head.clone(), kind: "Cause", ..Message::default() };
         let mut id = "";
+        let may_be_certain = may_be_certain(block);
         for field in &block.fields {
             let (word, rest) = word_of(&field.text);
             match word {
@@ -117,8 +130,19 @@ impl Reader<'_> {
                 "follows" => message.kind = "Follows",
                 "reason" => message.kind = "Reason",
                 "never" => message.never = self.conditions(&field.place, rest).0,
-                "cases" => message.cases.extend(self.list(&field.place, rest)),
-                _ => message.cases.extend(self.case(field, id)),
+                "itself" => {}
+                "cases" => {
+                    let cases = self.list(&field.place, rest).into_iter();
+                    message.cases.extend(cases.map(|case| if may_be_certain { case } else { doubted(case) }));
+                }
+                _ => {
+                    let case = self.case(field, id);
+                    if !may_be_certain && case.as_ref().is_some_and(|case| case.sure == "Certain") {
+                        let text = "a certain case needs a thread (seen), or a text that says the cause (itself)";
+                        self.mistakes.add(&field.place, text);
+                    }
+                    message.cases.extend(case);
+                }
             }
         }
         self.check(block, &message);

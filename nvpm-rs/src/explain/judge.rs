@@ -47,6 +47,11 @@ impl Found {
         self.best().map_or(Sure::Possible, |best| best.sure)
     }
 
+    /// Returns whether only routine lines show the cause. Such a cause comes after all others, however sure it is.
+    fn is_notice(&self) -> bool {
+        self.proofs.iter().all(|one| matches!(one.variant.row().kind, Meaning::Fine | Meaning::Notice))
+    }
+
     pub fn first_line(&self) -> usize {
         self.proofs.iter().map(|one| one.hit.order).min().unwrap_or(0)
     }
@@ -218,6 +223,13 @@ fn doubt_below_unknown(found: &mut BTreeMap<usize, Found>, scan: &Scan) {
 pub fn rank(causes: &mut [Found]) {
     causes.sort_by_key(|one| {
         let cases = one.best().map_or(0, |best| best.variant.row().cases.len());
-        (Reverse(one.sure()), one.about().late, one.first_line(), !one.about().because.is_empty(), cases)
+        (
+            one.is_notice(),
+            Reverse(one.sure()),
+            one.about().late,
+            one.first_line(),
+            !one.about().because.is_empty(),
+            cases,
+        )
     });
 }

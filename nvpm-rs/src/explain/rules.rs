@@ -5,6 +5,7 @@ use crate::explain::judge::judged;
 use crate::explain::rows::{first_cause, verdict};
 use crate::explain::scan::Scan;
 use crate::explain::screen::Screen;
+use crate::explain::table::Sure;
 
 /// Returns the answer for people.
 fn said(log: &str) -> String {
@@ -194,4 +195,23 @@ fn hardware_that_has_no_gpudirect_is_the_cause_in_any_program() {
     }
     let mixed = "GPU 0: NVIDIA GeForce RTX 4090\nGPU 1: NVIDIA H100\nibv_reg_mr of GPU memory failed: Bad address";
     assert_ne!(first_cause(mixed), "no_peer_on_soc");
+}
+
+#[test]
+fn a_routine_line_never_outranks_a_failure() {
+    let notice = "NCCL INFO NET/Plugin: Could not find: libnccl-net.so\nNCCL INFO Using network Socket\nEFA device";
+    assert_eq!(first_cause(notice), "no_plugin");
+    let failure = "libfabric.so.1: undefined symbol: efadv_query_mr";
+    assert_eq!(first_cause(&format!("{notice}\n{failure}")), "no_provider");
+}
+
+/// Only a text that says the cause, or a public thread, makes a cause certain.
+#[test]
+fn a_list_of_cases_makes_no_message_certain() {
+    let (found, _) = verdict(
+        "max locked memory (kbytes, -l) 64\nNCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory",
+    );
+    assert_eq!((found.causes[0].about().key, found.causes[0].sure()), ("memlock", Sure::Probable));
+    let (found, _) = verdict("modprobe: ERROR: could not insert 'irdma': Key was rejected by service");
+    assert_eq!((found.causes[0].about().key, found.causes[0].sure()), ("signature", Sure::Certain));
 }
