@@ -20,13 +20,20 @@ pub struct Success {
     networks: BTreeSet<String>,
     /// The devices by which UCX sends GPU memory without a copy.
     lanes: BTreeSet<String>,
+    /// The way by which perftest has registered a buffer of the GPU.
+    perftest: Option<&'static str>,
+    /// Whether perftest has printed a result for that buffer.
+    is_measured: bool,
     /// Whether the lines of UCX's last table are about GPU memory.
     of_gpu: bool,
 }
 
 impl Success {
     pub fn is_about(line: &str) -> bool {
-        ["via NET/", "GPU Direct RDMA (", "zero-copy", "ucp_context", " by ucp_"].iter().any(|word| line.contains(word))
+        is_result(line)
+            || ["via NET/", "GPU Direct RDMA (", "zero-copy", "ucp_context", " by ucp_", "GPU buffer address"]
+                .iter()
+                .any(|word| line.contains(word))
     }
 
     pub fn read(&mut self, host: &str, line: &str) {
@@ -35,6 +42,11 @@ impl Success {
         } else if line.contains("GPU Direct RDMA (") && line.to_ascii_lowercase().contains("enabled") {
             let way = if line.contains("DMABUF") || line.contains("DMA-BUF") { "dma-buf" } else { "pointer" };
             self.ways.insert(way);
+        } else if line.contains("GPU buffer address") {
+            let is_dmabuf = line.contains("DMA-BUF") || self.perftest == Some("dma-buf");
+            self.perftest = Some(if is_dmabuf { "dma-buf" } else { "pointer" });
+        } else if is_result(line) {
+            self.is_measured |= self.perftest.is_some();
         } else if line.contains("ucp_") {
             self.of_gpu = line.contains("cuda") || line.contains("rocm");
         } else if self.of_gpu && line.contains("zero-copy") {
@@ -89,12 +101,15 @@ impl Success {
             let lanes: Vec<&str> = self.lanes.iter().map(String::as_str).take(4).collect();
             found.push(format!("UCX uses GPUDirect RDMA: it sends GPU memory without a copy by {}", lanes.join(", ")));
         }
+        if let Some(way) = self.perftest.filter(|_| self.is_measured) {
+            found.push(format!("perftest moves GPU memory by RDMA, and has registered it by {way}"));
+        }
         found
     }
 
     /// Returns whether a program uses GPUDirect RDMA.
     pub fn is_used(&self) -> bool {
-        self.channels.values().any(|one| one.with > 0) || !self.lanes.is_empty()
+        self.channels.values().any(|one| one.with > 0) || !self.lanes.is_empty() || self.is_measured
     }
 
     /// Returns the hosts without GPUDirect RDMA, if others have it.
@@ -103,6 +118,15 @@ impl Success {
         let without = self.channels.iter().filter(|(host, one)| any && one.with == 0 && !host.is_empty());
         without.map(|(host, _)| host.as_str()).take(8).collect()
     }
+}
+
+/// Returns whether a line is one of perftest's results: bytes, iterations, and rates or times that are not 0.
+fn is_result(line: &str) -> bool {
+    let columns: Vec<Option<f64>> = line.split_whitespace().map(|word| word.parse().ok()).collect();
+    (4..=12).contains(&columns.len())
+        && columns.iter().all(Option::is_some)
+        && line.contains('.')
+        && columns.iter().skip(2).take(2).all(|value| value.is_some_and(|value| value > 0.0))
 }
 
 #[cfg(test)]
@@ -120,6 +144,21 @@ mod tests {
             success.sentences(),
             ["NCCL uses GPUDirect RDMA on 2 of 3 channels, by dma-buf, with IB", "Without GPUDirect RDMA: b"]
         );
+    }
+
+    #[test]
+    fn a_result_of_perftest_with_a_buffer_of_the_gpu_is_a_use() {
+        let mut success = Success::default();
+        let result = " 65536      5000             196.31             196.02             0.373878";
+        success.read("", result);
+        assert!(!success.is_used());
+        success.read("", "allocated 131072 bytes of GPU buffer at address");
+        success.read("", "allocated GPU buffer address at 00007f4a40000000 pointer=0x7f4a40000000");
+        assert!(!success.is_used());
+        success.read("", " 65536      5000             0.00               0.00               0.000000");
+        assert!(!success.is_used());
+        success.read("", result);
+        assert_eq!(success.sentences(), ["perftest moves GPU memory by RDMA, and has registered it by pointer"]);
     }
 
     #[test]
