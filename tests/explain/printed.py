@@ -368,7 +368,7 @@ SHELL = {
 }
 # These texts are the program's usage, or are written into files.
 NO_MESSAGE = re.compile(
-    r"^(?:\S+: )?(?:Usage: |/\* |#!|// SPDX|\* substr|release nvidia|\\tput )|\x1b"
+    r"^(?:\S+: )?(?:Usage: |/\* |#!|// SPDX|\* substr|release nvidia|nvpm-bin 7 7$|nvpm:Depends=|\\tput )|\x1b"
     r"|^(?:nvpm )?[\w.-]+:(?: error:)?(?: 7[:.]?)+$|^rustc-1|^\(the disk of|^7 \(the whole log"
 )
 # Parts of the messages of build/find, which do not stand alone: why a tree is no tree of the core,
