@@ -365,16 +365,20 @@ SHELL = {
     "debian/rust-metadata": "rust-metadata: ",
     "preload/build": "nvpm_preload: ",
     "preload/link": "nvpm_preload: ",
+    "nvpm-rs/compile": "nvpm-bin: ",
+    "nvpm-rs/sysroots": "nvpm-rs/sysroots: ",
 }
 # These texts are the program's usage, or are written into files.
 NO_MESSAGE = re.compile(
-    r"^(?:\S+: )?(?:Usage: |/\* |#!|// SPDX|\* substr|release nvidia|nvpm-bin 7 7$|nvpm:Depends=|\\tput )|\x1b"
-    r"|^(?:nvpm )?[\w.-]+:(?: error:)?(?: 7[:.]?)+$|^rustc-1|^\(the disk of|^7 \(the whole log"
+    r"^(?:\S+: )?(?:Usage: |/\* |#!|// SPDX|\* substr|release nvidia|nvpm-bin 7 7$|nvpm:Depends=)"
+    r"|^(?:nvpm )?[\w./-]+:(?: error:)?(?: 7[:.]?)+$|^(?:\S+: )?\\tput |\x1b"
+    r"|^(?:rustc|cargo)-1|^deb \[trusted|^\(the disk of|^7 \(the whole log"
 )
 # Parts of the messages of build/find, which do not stand alone: why a tree is no tree of the core,
 # and why Rust cannot be compiled in one way.
 PARTS_OF_OTHERS = {
-    "why": ("build/find/rust.sh", "build_release.sh"),
+    "why": ("build/find/rust.sh", "build_release.sh", "nvpm-rs/compile"),
+    "unsuitable": ("nvpm-rs/compile",),
     "stale": ("build/find/core.sh",),
     "set_aside": ("build/find/core.sh",),
     "other_first": ("build/find/core.sh",),
