@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! The program nvpm-bin: `nvpm explain`. Every other command starts the Python program beside this one.
 mod explain;
+mod options;
 mod python;
+mod text;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -5,7 +5,6 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use crate::explain::answer::{Answer, Kind};
@@ -17,9 +16,10 @@ use crate::explain::redact::Redactor;
 use crate::explain::scan::Scan;
 use crate::explain::screen::Screen;
 use crate::explain::unpack::Sink;
-use crate::explain::wording::clean;
 use crate::explain::{inputs, json, list};
+use crate::text::clean;
 
+const NAME: &str = "nvpm explain";
 /// No log can be read, or a part of one cannot be read and the rest shows nothing.
 const NOT_READ: u8 = 1;
 
@@ -28,7 +28,7 @@ const NOT_READ: u8 = 1;
 /// Kubernetes and the kernel, in any mixture. Several files are one case. Nothing leaves this machine.
 #[derive(Parser)]
 #[command(
-    name = "nvpm explain",
+    name = NAME,
     after_help = "Exit codes: 0 no line in the log is a failure, and a line says that something went \
                   well, 1 no log can be read, or all are empty, or a part of \
                   one cannot be read and the rest shows nothing, 2 wrong options, 3 a cause was found, 4 the log has \
@@ -96,10 +96,9 @@ fn tell(text: &str) {
 }
 
 pub fn run(words: &[OsString]) -> ExitCode {
-    let program = [OsString::from("nvpm explain")];
-    let options = match Options::try_parse_from(program.iter().chain(words)) {
+    let options: Options = match crate::options::parsed(NAME, words) {
         Ok(options) => options,
-        Err(error) => return said(&error),
+        Err(code) => return code,
     };
     let mut out = io::stdout().lock();
     match answered(options, &mut out) {
@@ -112,16 +111,8 @@ pub fn run(words: &[OsString]) -> ExitCode {
     }
 }
 
-/// Prints the help, or which options are wrong.
-fn said(error: &clap::Error) -> ExitCode {
-    let text = error.render().to_string();
-    let _ =
-        if error.use_stderr() { write!(io::stderr(), "nvpm explain: {text}") } else { write!(io::stdout(), "{text}") };
-    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
-}
-
 fn wrong(text: &str) -> ExitCode {
-    said(&Options::command().error(ErrorKind::ValueValidation, text))
+    crate::options::wrong(NAME, Options::command(), text)
 }
 
 fn answered(mut options: Options, out: &mut dyn Write) -> io::Result<ExitCode> {

@@ -132,7 +132,7 @@ pub fn from_program(command: &[&str], budget: &Rc<Budget>, sink: &mut dyn Sink) 
 }
 
 fn output_of(command: &[&str]) -> Result<Vec<u8>, String> {
-    let Some((program, words)) = command.split_first() else { return Err("no program".to_owned()) };
+    let Some((program, words)) = command.split_first() else { return Err(String::new()) };
     let child = Command::new(program)
         .args(words)
         .stdin(Stdio::null())

@@ -19,7 +19,7 @@ mod log_facts;
 mod no_message;
 mod node;
 mod overcome;
-mod pattern;
+pub mod pattern;
 mod placeholder;
 mod prefixes;
 mod redact;

@@ -7,7 +7,8 @@ use crate::explain::judge::{Aside, Found, NO_CASE, NOTICE_HERE};
 use crate::explain::prefixes::hosts_of;
 use crate::explain::scan::Hit;
 use crate::explain::table::Sure;
-use crate::explain::wording::{clean, counted, plain, sentence, stopped, wrapped};
+use crate::explain::wording::{counted, plain, sentence, stopped};
+use crate::text::{clean, wrapped};
 
 const HEIGHT: usize = 12;
 /// The width if the output is no terminal.

@@ -49,11 +49,6 @@ pub fn stopped(text: &str) -> String {
     if text.ends_with('?') { text.to_owned() } else { format!("{text}.") }
 }
 
-/// Returns a text without control characters, which a log may contain.
-pub fn clean(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
-}
-
 pub fn counted(number: usize, word: &str) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -64,27 +59,6 @@ pub fn counted(number: usize, word: &str) -> String {
         grouped.push(digit);
     }
     format!("{grouped} {word}{}", if number == 1 { "" } else { "s" })
-}
-
-/// Divides a text into lines of at most WIDTH characters at its blanks. The first line begins with START, and the others
-/// begin with INDENT.
-pub fn wrapped(text: &str, width: usize, start: &str, indent: &str) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = start.to_owned();
-    let mut is_empty = true;
-    for word in text.split_whitespace() {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
-            lines.push(std::mem::replace(&mut line, indent.to_owned()));
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_empty = false;
-    }
-    lines.push(line);
-    lines
 }
 
 #[cfg(test)]
@@ -108,8 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_lines_are_divided() {
+    fn numbers_are_divided() {
         assert_eq!(counted(1_234_567, "line"), "1,234,567 lines");
-        assert_eq!(wrapped("aa bb cc", 5, "", "  "), ["aa bb", "  cc"]);
     }
 }
