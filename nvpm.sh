@@ -20,7 +20,7 @@ unknown() {
 # read such a file as a script.
 check_program() {
 	[ -e "$lib/nvpm-bin" ] || {
-		echo "nvpm: explain needs the program nvpm-bin, and there is no $lib/nvpm-bin: the package was made where neither the program of a release nor cargo 1.85 was. Install a package that was made from a release; or take the file nvpm-VERSION-$(uname -m) of a release, which runs by itself; or, in a checkout, run make nvpm." >&2
+		echo "nvpm: $command needs the program nvpm-bin, and there is no $lib/nvpm-bin: the package was made where neither the program of a release nor cargo 1.85 was. Install a package that was made from a release; or take the file nvpm-VERSION-$(uname -m) of a release, which runs by itself; or, in a checkout, run make nvpm." >&2
 		exit 127
 	}
 	case $(od -An -tx1 -j18 -N1 "$lib/nvpm-bin" 2>/dev/null) in
@@ -29,7 +29,7 @@ check_program() {
 	*) made_for='no processor that is known' ;;
 	esac
 	[ "$made_for" = "$(uname -m)" ] || {
-		echo "nvpm: explain needs the program nvpm-bin for $(uname -m), and $lib/nvpm-bin is for $made_for. Install the package for this processor; or, in a checkout, run make nvpm." >&2
+		echo "nvpm: $command needs the program nvpm-bin for $(uname -m), and $lib/nvpm-bin is for $made_for. Install the package for this processor; or, in a checkout, run make nvpm." >&2
 		exit 126
 	}
 }
@@ -41,11 +41,13 @@ command=${1-}
 	[ "$command" != check ] || exit 3
 	exit 127
 }
-# The program in Rust has explain, and starts this script for all other commands.
-if [ "$command" = explain ]; then
+# The program in Rust has these commands, and starts this script for all others.
+case $command in
+explain | compare)
 	check_program
 	exec "$lib/nvpm-bin" "$@"
-fi
+	;;
+esac
 for python in python3 /usr/libexec/platform-python; do
 	# -B: nothing is left that the package would not remove. A chroot may have no /dev/null.
 	[ -z "$(command -v "$python")" ] || exec "$python" -B "$lib/nvpm" "$@"

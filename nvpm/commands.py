@@ -166,16 +166,16 @@ def selftest(machine: Machine, words: List[str]) -> int:
     return main.main(machine, words)
 
 
-def compare(machine: Machine, words: List[str]) -> int:
-    from .compare import main
+def compare(_machine: Machine, words: List[str]) -> int:
+    from . import native
 
-    return main.main(machine, words)
+    return native.start("compare", words)
 
 
 def explain(_machine: Machine, words: List[str]) -> int:
-    from . import explainer
+    from . import native
 
-    return explainer.start(words)
+    return native.start("explain", words)
 
 
 def run(machine: Machine, words: List[str]) -> int:
@@ -277,9 +277,9 @@ def advise(machine: Machine, words: List[str]) -> int:
     kernel have printed about MODULE. Without TEXT, the advice is for a module that is not
     installed."""
     if words[1:]:
-        from . import explainer
+        from . import native
 
-        return say([explainer.advice(machine, words[0], "\n".join(words[1:]))])
+        return say([native.advice(machine, words[0], "\n".join(words[1:]))])
     from .facts.advice import Advice
 
     return say([Advice(machine)["install"]])

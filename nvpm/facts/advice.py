@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Gives the parts of advice that depend on this machine: how the module was installed, which key
-signs modules here, and what is loaded. explainer.py puts these parts into the advice for a module
+signs modules here, and what is loaded. native.py puts these parts into the advice for a module
 that cannot be loaded, and facts put them into their own advice."""
 
 import os

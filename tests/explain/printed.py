@@ -329,19 +329,26 @@ def of_python(files: list[Path]) -> Iterator[Printed]:
 
 # ---- the part of nvpm in Rust ----
 
+# Calls that say something, the values that hold what is said, and a table of endings.
 SAID = re.compile(
-    r"""(?:\btell|\bwrong|\.lost|io::Error::other)\(\s*&?(?:format!\()?\s*"((?:[^"\\]|\\.)*)\""""
+    r"""(?P<by>\b(?:tell|wrong|Err|io::Error::other)\(|\.lost\(|= \|[^|]*\| |\(b"\S+", )"""
+    r"""\s*&?(?:format!\()?\s*"(?P<text>(?:[^"\\]|\\[\s\S])*)\""""
 )
+BEGINNINGS = {"io": "log cannot be read: ", "wrong(": "error: ", "(b": "log "}
 
 
 def of_program(file: str, text: str) -> Iterator[Printed]:
-    """Yields what `nvpm explain` writes to the standard error. A reason stands behind the name of a
-    file."""
+    """Yields what a command writes to the standard error. A reason of `nvpm explain` stands behind
+    the name of a file."""
+    command = Path(file).parent.name
+    if command == "compare" and not file.endswith(("command.rs", "names.rs", "fleet.rs")):
+        return
     for found in SAID.finditer(text.partition("#[cfg(test)]")[0]):
-        said = re.sub(r"\{[^{}]*\}", VALUE, found[1])
-        reason = "" if found[0].startswith(("tell", ".lost")) else "log cannot be read: "
-        reason = "error: " if found[0].startswith("wrong") else reason
-        yield from lines_of(file, f"nvpm explain: {reason}{said}")
+        before = next((words for by, words in BEGINNINGS.items() if found["by"].startswith(by)), "")
+        said = re.sub(r"\\\n\s*", "", found["text"])
+        said = re.sub(r"\{[^{}]*\}", VALUE, said)
+        if said != f"nvpm {command}":
+            yield from lines_of(file, f"nvpm {command}: {before}{said}")
 
 
 # ---- all ----
@@ -371,6 +378,7 @@ SHELL = {
 # These texts are the program's usage, or are written into files.
 NO_MESSAGE = re.compile(
     r"^(?:\S+: )?(?:Usage: |/\* |#!|// SPDX|\* substr|release nvidia|nvpm-bin 7 7$|nvpm:Depends=)"
+    r"|^nvpm explain: 7 \(module 7\)$"
     r"|^(?:nvpm )?[\w./-]+:(?: error:)?(?: 7[:.]?)+$|^(?:\S+: )?\\tput |\x1b"
     r"|^(?:rustc|cargo)-1|^deb \[trusted|^\(the disk of|^7 \(the whole log"
 )
@@ -406,7 +414,7 @@ def everything() -> list[Printed]:
         (of_rust, ("src/**/*.rs",)),
         (of_c, ("src/**/*.c",)),
         (of_preload, ("preload/src/*.rs",)),
-        (of_program, ("nvpm-rs/src/explain/*.rs",)),
+        (of_program, ("nvpm-rs/src/explain/*.rs", "nvpm-rs/src/compare/*.rs")),
     ):
         for pattern in patterns:
             for file in files(pattern):

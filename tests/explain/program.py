@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Runs the program that explains logs. The environment variable NVPM_BIN names the program; without
+"""Runs the part of nvpm in Rust. The environment variable NVPM_BIN names the program; without
 it, the newest one that cargo has built here is run."""
 
+import functools
 import os
 import subprocess
 from pathlib import Path
@@ -36,16 +37,16 @@ class Said(NamedTuple):
         return " ".join(self.out.split())
 
 
-def explain(
+def nvpm(
     *words: "str | Path",
     text: "str | bytes" = b"",
     stdin: "IO[bytes] | int | None" = None,
     **environment: str,
 ) -> Said:
-    """Explains files, or TEXT on the standard input."""
-    data = text.encode() if isinstance(text, str) else text
+    """Runs a command, with TEXT on the standard input."""
+    data = text.encode(errors="surrogateescape") if isinstance(text, str) else text
     ended = subprocess.run(
-        [PROGRAM, "explain", *words],
+        [PROGRAM, *words],
         stdin=stdin,
         input=None if stdin else data,
         capture_output=True,
@@ -57,3 +58,7 @@ def explain(
         ended.returncode,
         *(one.decode(errors="surrogateescape") for one in (ended.stdout, ended.stderr)),
     )
+
+
+# Explains files, or TEXT on the standard input.
+explain = functools.partial(nvpm, "explain")

@@ -100,7 +100,7 @@ def test_all_are_found() -> None:
         "debian",
         "rpm",
         "preload/src",
-        "nvpm/compare",
+        "nvpm-rs/src/compare",
         "build/dkms",
         "nvpm-rs",
     ):

@@ -139,6 +139,7 @@ check_version() {
 	[ -n "$version" ]
 	head -n 1 debian/changelog | grep -F "nvidia-peer-memory ($version-"
 	grep -x "VERSION = \"$version\"" nvpm/__init__.py
+	grep -x "version = \"$version\"" nvpm-rs/Cargo.toml
 }
 
 # Checks that the pages repeat the oldest versions from the one file that the programs read.
@@ -221,7 +222,7 @@ check_nvpm_rust() {
 	cargo_nvpm clippy --locked --offline --all-targets -- -D warnings
 	cargo_nvpm test --locked --offline
 	build_nvpm
-	python3 -B -m pytest -q -p no:cacheprovider tests/explain
+	python3 -B -m pytest -q -p no:cacheprovider tests/explain tests/compare
 }
 
 # explains PROGRAM...: checks that PROGRAM explains a log.
@@ -330,7 +331,7 @@ check_container() {
 
 # Checks how Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm nvpm-rs/licences container tests/container tests/try_mutants.py tests/explain tests/nvpm tests/preload tests/scripts tests/lab tests/host)
+	local written=(nvpm nvpm-rs/licences container tests/container tests/try_mutants.py tests/compare tests/explain tests/nvpm tests/preload tests/scripts tests/lab tests/host)
 	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda tests/guest/operators)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Starts the program in Rust that explains logs: nvpm-bin, beside the directory of this program.
-For the service, the program names the cause for which a module cannot be loaded, and
-facts/advice.py fills in the parts of the advice that depend on this machine."""
+"""Starts the part of nvpm in Rust: nvpm-bin, beside the directory of this program, which explains
+logs and compares nodes. For the service, it names the cause for which a module cannot be loaded,
+and facts/advice.py fills in the parts of the advice that depend on this machine."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from .read.place import loads_modules
 
 PROGRAM = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "nvpm-bin")
 MISSING = (
-    "nvpm: explain needs the program nvpm-bin, which is not beside this one: {why}. The packages "
+    "nvpm: {command} needs the program nvpm-bin, which is not beside this one: {why}. The packages "
     "have it. A release also has it as one file, nvpm-VERSION-PROCESSOR, which runs anywhere; in a "
     "checkout, make nvpm builds it (cargo 1.85 or later).\n"
 )
@@ -24,13 +24,13 @@ MISSING = (
 NOT_FOUND = 127
 
 
-def start(words: List[str]) -> int:
-    """Becomes `nvpm explain WORDS`. Returns only if the program is missing."""
+def start(command: str, words: List[str]) -> int:
+    """Becomes `nvpm COMMAND WORDS`. Returns only if the program is missing."""
     sys.stdout.flush()
     try:
-        os.execv(PROGRAM, ["nvpm", "explain", *words])
+        os.execv(PROGRAM, ["nvpm", command, *words])
     except OSError as error:
-        sys.stderr.write(MISSING.format(why=f"{PROGRAM}: {error.strerror}"))
+        sys.stderr.write(MISSING.format(command=command, why=f"{PROGRAM}: {error.strerror}"))
         return NOT_FOUND
 
 

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The pages of `nvpm compare --html` and `nvpm selftest --bandwidth --html` load nothing, can be
-read without colours, and contain what nodes say only as text."""
+"""The page of `nvpm compare --html` loads nothing, can be read without colours, and contains what
+nodes say only as text."""
 
 import base64
 import hashlib
 import json
-import os
 import re
+import resource
+import signal
 import stat
+import subprocess
+import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
-from test_compare import (
+from fleet import (
+    Fleet,
     changed,
     fact,
     kind,
@@ -24,14 +28,10 @@ from test_compare import (
     status,
     with_labels,
 )
+from program import PROGRAM, nvpm
 
-from nvpm.compare.fleet import Fleet
-from nvpm.compare.inputs import Node, from_lines
-from nvpm.compare.main import expected, main
-from nvpm.compare.page import as_page
-from nvpm.read.machine import Machine
-from nvpm.show.page import LONGEST, NewFile, heat, page
-
+# A longer text from a node is cut.
+LONGEST = 300
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "main", "footer", "h1", "h2", "p", "ul"),
     *("li", "b", "div", "table", "caption", "thead", "tbody", "tr", "th", "td", "small"),
@@ -96,7 +96,10 @@ class Reader(HTMLParser):
 
 
 def read(fleet: Fleet) -> tuple[Reader, str]:
-    text = "".join(as_page(fleet))
+    with tempfile.TemporaryDirectory() as place:
+        page = Path(place, "page.html")
+        assert fleet.ask("--html", str(page)).code < 2
+        text = page.read_text(encoding="utf-8")
     return Reader(text), text
 
 
@@ -131,7 +134,7 @@ def test_dead_and_missing_nodes() -> None:
         "node3: ssh: connect to host node3 port 22: No route to host",
         "node4: ssh: connect to host node4 port 22: No route to host",
     ]
-    reader, text = read(Fleet(from_lines(lines), expected("node[1-5]")))
+    reader, text = read(Fleet(lines, "--expect", "node[1-5]"))
     assert reader.tables[0][1:] == [
         ["node[3-4]", "no status", "ssh: connect to host * port 22: No route to host"],
         ["node5", "missing", "nothing about these nodes was read"],
@@ -154,14 +157,14 @@ def test_nothing_from_outside() -> None:
 def test_hostile_nodes(words: str) -> None:
     """The words of a node are only text, wherever they stand, and steer nothing."""
     said = status("node1")
-    said["kernel"] = said["nvpm"] = words
+    said["kernel"] = said["nvpm"] = said["host"] = words
     said["facts"] += [fact(words, words, words), fact("GPU 0000:03:00.0", "model", words)]
     changed("nvidia", words)(said)
-    nodes = [Node(f"node{at}", status(f"node{at}")) for at in range(2, 6)]
-    tested = selftest("node1", 1e9, 1e9, words)
+    nodes = {f"node{at}": status(f"node{at}") for at in range(2, 6)}
+    tested = {**selftest(words, 1e9, 1e9, words)}
     tested["pairs"][0].update(gpu=words, device=words, way=words)
-    nodes += [Node(words, said), Node(words, tested), Node(words, None, words)]
-    reader, text = read(Fleet(iter(nodes)))
+    lines = [*with_labels(nodes), *with_labels({"1": said}), f"7: {json.dumps(tested)}"]
+    reader, text = read(Fleet([*lines, f"node6: {words}"]))
     assert len([tag for tag in reader.headers if tag]) == len(reader.headers)
     assert not re.search("[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\udc80-\udcff]", text)
     assert text.encode()
@@ -171,8 +174,8 @@ def test_long_words() -> None:
     """One node does not fill the page."""
     said = status("node1")
     changed("nvidia", "x" * 1000000)(said)
-    nodes = [Node("n" * 250, said), *(Node(f"n{at}", status("n")) for at in range(3))]
-    _, text = read(Fleet(iter(nodes)))
+    nodes = {"n" * 250: said, **{f"n{at}": status("n") for at in range(3)}}
+    _, text = read(Fleet(with_labels(nodes)))
     assert "x" * LONGEST in text and "x" * (LONGEST + 1) not in text and len(text) < 20000
 
 
@@ -205,7 +208,7 @@ def test_heat_map_of_a_fleet() -> None:
     results["n2"] = rated("n2", {**usual, "mlx5_9": 12e9})
     results["n5"] = rated("n5", usual, "mlx5_10")
     lines = with_labels({name: status(name) for name in results}) + selftest_lines(results)
-    reader, text = read(Fleet(from_lines(lines)))
+    reader, text = read(Fleet(lines))
     assert reader.tables[-1] == [
         ["RDMA device", "GPU 0"],
         ["mlx5_0", "40.0"],
@@ -218,18 +221,20 @@ def test_heat_map_of_a_fleet() -> None:
 @pytest.mark.parametrize(
     ("share", "begin"),
     [
-        (1.2, '<td class="h0">x'),
-        (0.95, '<td class="h0">x'),
-        (0.94, '<td class="h1">x'),
-        (0.79, '<td class="h2">▼ x'),
-        (0.5, '<td class="h2">▼ x'),
-        (0.3, '<td class="h3">▼▼ x'),
-        (0.1, '<td class="h4">▼▼▼ x'),
-        (None, '<td class="h4">▼▼▼ x'),
+        (1.0, '<td class="h0">40.0'),
+        (0.96, '<td class="h0">40.0'),
+        (0.94, '<td class="h1">40.0'),
+        (0.79, '<td class="h2">▼ 40.0'),
+        (0.51, '<td class="h2">▼ 40.0'),
+        (0.3, '<td class="h3">▼▼ 40.0'),
+        (0.1, '<td class="h4">▼▼▼ 40.0'),
     ],
 )
-def test_levels(share: float | None, begin: str) -> None:
-    assert heat(share, "x").startswith(begin)
+def test_levels(share: float, begin: str) -> None:
+    results = {f"n{at}": rated(f"n{at}", {"mlx5_0": 40e9}) for at in range(5)}
+    results["n3"] = rated("n3", {"mlx5_0": 40e9 * share})
+    _, text = read(Fleet(selftest_lines(results)))
+    assert begin in text.partition("<tbody>\n")[2].rpartition('<table class="heat"')[2]
 
 
 # ---- the file ------------------------------------------------------------------------------------
@@ -241,20 +246,20 @@ def files(tmp_path: Path) -> list[str]:
     return [str(tmp_path / f"n{at}.json") for at in range(3)]
 
 
-def test_page_is_a_new_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_page_is_a_new_file(tmp_path: Path) -> None:
     """The page is a new file that only its owner can read. Neither a file nor the target of a link
     is overwritten."""
     paths, new = files(tmp_path), tmp_path / "page.html"
-    assert main(Machine(), ["--html", str(new), "--json", *paths]) == 0
-    assert json.loads(capsys.readouterr().out)["nodes"] == 3
+    said = nvpm("compare", "--html", new, "--json", *paths)
+    assert said.code == 0 and json.loads(said.out)["nodes"] == 3
     assert stat.S_IMODE(new.stat().st_mode) == 0o600
     Reader(new.read_text(encoding="utf-8"))
     old, link, target = new.read_bytes(), tmp_path / "link", tmp_path / "target"
     link.symlink_to(target)
     for path in new, link, tmp_path / "nowhere/page.html":
-        assert main(Machine(), ["--html", str(path), *paths]) == 2
-        ended = capsys.readouterr()
-        assert f"nvpm compare: {path} cannot be written: " in ended.err and not ended.out
+        said = nvpm("compare", "--html", path, *paths)
+        assert said.code == 2 and not said.out
+        assert f"nvpm compare: {path} cannot be written: " in said.err
     assert new.read_bytes() == old and not target.exists()
 
 
@@ -262,17 +267,29 @@ def test_no_page_of_nothing(tmp_path: Path) -> None:
     """If there is nothing to compare, no empty file stays."""
     (tmp_path / "n.json").write_text("bash: nvpm: not found\n")
     new = tmp_path / "page.html"
-    assert main(Machine(), ["--html", str(new), str(tmp_path / "n.json")]) == 2
+    assert nvpm("compare", "--html", new, tmp_path / "n.json").code == 2
     assert not new.exists()
 
 
-def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page that cannot be written completely does not stay."""
+def test_full_disk(tmp_path: Path) -> None:
+    """A page that cannot be written completely does not stay, and a result that cannot be printed
+    is no success."""
+    paths, page = files(tmp_path), tmp_path / "page.html"
 
-    def full(*_: object) -> int:
-        raise OSError(28, "No space left on device")
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
-    monkeypatch.setattr(os, "write", full)
-    with pytest.raises(OSError, match="No space"), NewFile(str(tmp_path / "p")) as file:
-        file.keep(page("x", []))
-    assert not (tmp_path / "p").exists()
+    ended = subprocess.run(
+        [PROGRAM, "compare", "--html", page, *paths],
+        preexec_fn=limit,
+        capture_output=True,
+        check=False,
+    )
+    assert ended.returncode == 2 and b"page.html cannot be written: " in ended.stderr
+    assert not page.exists()
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            [PROGRAM, "compare", *paths], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert ended.returncode == 2 and b"cannot be written" in ended.stderr

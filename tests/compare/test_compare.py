@@ -2,110 +2,33 @@
 """nvpm compare finds the odd nodes of a fleet. It reads the output of each tool that collects the
 status of nodes."""
 
-import argparse
-import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-from nvpm.compare.as_json import as_json
-from nvpm.compare.features import features
-from nvpm.compare.fleet import Fleet
-from nvpm.compare.groups import groups_of, modes_of
-from nvpm.compare.inputs import Node, from_lines, from_paths
-from nvpm.compare.main import expected
-from nvpm.compare.names import NotNames, folded, unfolded
-from nvpm.compare.text import HEIGHT, WIDTH, as_text
-
-Status = dict[str, Any]
-
-
-def fact(section: str, name: str, value: str, verdict: str = "good") -> dict[str, str]:
-    words = f"{section}/{name}".lower().replace(" ", "_")
-    return {"id": words, "section": section, "name": name, "verdict": verdict, "value": value}
-
-
-def status(host: str) -> Status:
-    return {
-        "schema": 2,
-        "host": host,
-        "kernel": "6.8.0-45-generic",
-        "time": f"2026-11-26T03:00:{len(host):02}Z",
-        "ways": [{"gpu": "0000:03:00.0", "device": "mlx5_0", "ways": ["nv_peer_mem"]}],
-        "programs": {"NCCL, newer": "nv_peer_mem"},
-        "facts": [
-            fact("driver", "nvidia", "loaded, version 590.48.01"),
-            fact(
-                "GPU 0000:03:00.0", "link", "2.5 GT/s x16, can 32 GT/s: GPUs are slower when idle"
-            ),
-            fact("GPU 0000:43:00.0", "link", "32.0 GT/s x16"),
-            fact("GPU 0000:03:00.0", "BAR1", "128 GiB"),
-            fact("GPU 0000:43:00.0", "BAR1", "128 GiB"),
-            fact("RDMA device mlx5_0", "link", "32.0 GT/s x16"),
-            fact("use", "registrations", str(len(host) * 7)),
-            fact("use", "failed_driver", "0"),
-            fact("use", "orphans", "0"),
-        ],
-    }
-
-
-def printed(said: Status) -> list[str]:
-    """Returns the lines in which nvpm prints a status."""
-    head = [f"  {json.dumps(key)}: {json.dumps(said[key])}," for key in said if key != "facts"]
-    pairs = [f"    {json.dumps(pair)}" for pair in said["ways"]]
-    head[list(said).index("ways")] = "\n".join(['  "ways": [', ",\n".join(pairs), "  ],"])
-    head = "\n".join(head).split("\n")
-    facts = ",\n".join(f"    {json.dumps(one)}" for one in said["facts"]).split("\n")
-    return ["{", *head, '  "facts": [', *facts, "  ]", "}"]
-
-
-def with_labels(nodes: dict[str, Status], form: str = "{}: {}") -> list[str]:
-    return [form.format(name, line) for name, said in nodes.items() for line in printed(said)]
-
-
-def numbered(nodes: dict[str, Status]) -> list[str]:
-    """Returns the lines in the form of srun --label. The lines of two tasks are mixed."""
-    columns = [
-        [f"{number:>2}: {line}" for line in printed(said)]
-        for number, said in enumerate(nodes.values())
-    ]
-    return [line for lines in zip(*columns, strict=True) for line in lines]
-
-
-def in_groups(nodes: dict[str, Status]) -> list[str]:
-    rule = "-" * 15
-    return [line for name, said in nodes.items() for line in (rule, name, rule, *printed(said), "")]
-
-
-def by_ansible(nodes: dict[str, Status]) -> list[str]:
-    lines = []
-    for number, (name, said) in enumerate(nodes.items()):
-        text = printed(said)
-        if number % 2:
-            text[-1] += "non-zero return code"
-        how = "FAILED | rc=3 >>" if number % 2 else "CHANGED | rc=0 >>"
-        if number % 2:
-            lines += [
-                "[ERROR]: Task failed: non-zero return code",
-                "Origin: <adhoc 'raw' task>",
-                "",
-            ]
-        lines += [f"{name} | {how}", *text]
-    return lines
-
-
-def by_module(nodes: dict[str, Status]) -> list[str]:
-    """Returns the lines in which Ansible prints the result of a module. The result contains the
-    output of nvpm."""
-    lines = []
-    for name, said in nodes.items():
-        result = {"changed": True, "rc": 0, "stdout": "\n".join(printed(said))}
-        lines += [f"{name} | SUCCESS => {line}" for line in json.dumps(result).split("\n")]
-    return lines
-
+from fleet import (
+    HEIGHT,
+    WIDTH,
+    Fleet,
+    Status,
+    by_ansible,
+    by_module,
+    changed,
+    fact,
+    fleet,
+    in_groups,
+    kind,
+    mixed,
+    numbered,
+    printed,
+    selftest,
+    selftest_lines,
+    status,
+    with_labels,
+)
+from program import TOP, nvpm
 
 FORMS: dict[str, Callable[[dict[str, Status]], list[str]]] = {
     "pdsh, clush": with_labels,
@@ -125,11 +48,15 @@ FORMS: dict[str, Callable[[dict[str, Status]], list[str]]] = {
 def test_forms(form: str) -> None:
     """Each form gives the same nodes, with the same facts."""
     nodes = {name: status(f"{name}-by-itself") for name in ("node1", "node2", "gpu-a.example")}
-    found = list(from_lines(line + "\n" for line in FORMS[form](nodes)))
+    changed("BAR1", "1 GiB")(nodes["node2"])
+    found = Fleet(FORMS[form](nodes))
     own_names = form in ("srun --label", "one after the other", "on one line each")
     names = [said["host"] for said in nodes.values()] if own_names else list(nodes)
-    assert [node.name for node in found] == names
-    assert [node.status for node in found] == list(nodes.values())
+    assert found.nodes == names and not found.silent
+    assert [group.nodes for group in found.odd] == [[names[1]]]
+    value = "1 x 1 GiB; 1 x 128 GiB (0000:43:00.0)"
+    assert found.odd[0].differences == [("GPU, BAR1", value)]
+    assert found.kinds[0]["norm"]["ways"] == "nv_peer_mem"
 
 
 HERE = Path(__file__).resolve().parent
@@ -171,18 +98,14 @@ LIVING = {
 def test_what_tools_deliver(tool: str) -> None:
     """Each node is one node, under its own name and with its own words, whether it is dead or
     not. srun --label cuts the long lines of a status."""
-    with (HERE / f"collected/{tool}.txt").open(encoding="utf-8") as lines:
-        found = list(from_lines(lines))
-    dead = {node.name: node.words for node in found if node.status is None}
-    assert {node.name for node in found if node.status} == LIVING.get(
-        tool, {"node1", "node4", "node5"}
-    )
-    assert set(dead) == set(TOLD[tool]) and len(found) == len({node.name for node in found})
+    found = Fleet((HERE / f"collected/{tool}.txt").read_text(encoding="utf-8").splitlines())
+    assert set(found.nodes) == LIVING.get(tool, {"node1", "node4", "node5"})
+    assert set(found.silent) == set(TOLD[tool])
+    assert found.total == len(found.nodes) + len(found.silent)
     for name, words in TOLD[tool].items():
-        assert words in dead[name] and "non-zero return code" not in dead[name], dead[name]
+        assert words in found.silent[name] and "non-zero return code" not in found.silent[name]
     if tool.startswith("srun"):
-        pairs = [node.status["ways"] for node in found if node.status]
-        assert all(isinstance(one, list) and len(one) == 96 for one in pairs)
+        assert found.kinds[0]["norm"]["ways"].startswith("96 x ")
 
 
 @pytest.mark.parametrize(
@@ -195,14 +118,19 @@ def test_what_tools_deliver(tool: str) -> None:
     ],
 )
 def test_unfolded(text: str, names: list[str]) -> None:
-    assert unfolded(text) == names
+    assert Fleet(printed(status("other")), "--expect", text).missing == names
 
 
-@pytest.mark.parametrize("text", ["n[5-1]", "n[", "n[a]", "n[0-999999999999]", "r[1-900]n[1-900]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("n[5-1]", "n[", "n[a]", "n[0-999999999999]", "r[1-900]n[1-900]", "node[1-", ","),
+        *("0", "9999999", "100001"),
+    ],
+)
 def test_no_names(text: str) -> None:
     """No list of names fills memory."""
-    with pytest.raises(NotNames):
-        unfolded(text)
+    assert nvpm("compare", "--expect", text).code == 2
 
 
 def test_headings_of_a_node() -> None:
@@ -212,8 +140,8 @@ def test_headings_of_a_node() -> None:
     for at in range(50):
         lines += [rule, f"x{at}-[1-90000]", rule, "words"]
         lines += [f"clush: y{at}-[1-90000] (90000): exited with exit code 1"]
-    found = list(from_lines(lines))
-    assert found[0].name == "node1" and len(found) < 200100
+    found = Fleet(lines)
+    assert found.nodes == ["node1"] and found.total <= 100_000
 
 
 def test_addresses() -> None:
@@ -223,8 +151,9 @@ def test_addresses() -> None:
         "clush: 10.0.0.5: command timeout",
         "clush: node2: exited with exit code 3",
     ]
-    found = {node.name: node.words for node in from_lines(lines)}
-    assert found == {"10.0.0.1": "", "node2.example": "", "10.0.0.5": "command timeout"}
+    found = Fleet(lines)
+    assert found.nodes == ["10.0.0.1", "node2.example"]
+    assert found.silent == {"10.0.0.5": "command timeout"}
 
 
 def test_files(tmp_path: Path) -> None:
@@ -234,31 +163,9 @@ def test_files(tmp_path: Path) -> None:
     (tmp_path / "node3.json").write_text("bash: nvpm: command not found\n")
     (tmp_path / "node4.txt").write_text("")
     (tmp_path / ".hidden").write_text("x")
-    found = list(from_paths([str(tmp_path)]))
-    assert [node.name for node in found] == ["node1", "node2", "node3", "node4"]
-    assert found[2].words == "bash: nvpm: command not found" and found[3].status is None
-
-
-def unchanged(_said: Status) -> None:
-    """Changes nothing."""
-
-
-def fleet(count: int, **changes: Callable[[Status], None]) -> Fleet:
-    """Makes a fleet. CHANGES has functions that change a status, by the name of the node."""
-    nodes = []
-    for number in range(count):
-        name = f"node{number:03}"
-        said = status(name)
-        changes.get(name, unchanged)(said)
-        nodes.append(Node(name, said))
-    return Fleet(iter(nodes))
-
-
-def changed(name: str, value: str, at: int = 0) -> Callable[[Status], None]:
-    def change(said: Status) -> None:
-        [one for one in said["facts"] if one["name"] == name][at]["value"] = value
-
-    return change
+    found = Fleet([], str(tmp_path))
+    assert found.nodes == ["node1", "node2"]
+    assert found.silent == {"node3": "bash: nvpm: command not found", "node4": "an empty file"}
 
 
 def test_equal_nodes() -> None:
@@ -267,7 +174,7 @@ def test_equal_nodes() -> None:
         9, node003=changed("link", "32.0 GT/s x16"), node004=changed("registrations", "9")
     )
     assert found.alike == 9 and not found.odd
-    assert next(as_text(found, False)) == "9 nodes: 9 are alike."
+    assert found.text[0] == "9 nodes: 9 are alike."
 
 
 def test_odd_nodes() -> None:
@@ -282,7 +189,7 @@ def test_odd_nodes() -> None:
         node199=changed("failed_driver", "3"),
         node198=changed("orphans", "7"),
     )
-    lines = list(as_text(found, False))
+    lines = found.text
     text = "\n".join(lines)
     assert lines[0] == "200 nodes: 194 are alike, 6 differ, in 5 ways."
     assert (
@@ -293,7 +200,7 @@ def test_odd_nodes() -> None:
     assert "node198       use, orphans: not 0; the others 0" in text
     places = [text.index(name) for name in ("node017", "node150", "node199", "node[100-101]")]
     assert places == sorted(places) and places[-1] < text.index("most nodes")
-    assert json.loads(as_json(found))["groups"][0]["nodes"] == ["node017"]
+    assert found.odd[0].nodes == ["node017"]
 
 
 def test_two_nodes() -> None:
@@ -343,18 +250,36 @@ def test_groups_of_the_same_size(bad: tuple[str, str]) -> None:
 def test_most_frequent_value() -> None:
     """If half of the nodes lack a feature, the feature's value counts as the usual one. If most
     nodes lack a feature, the feature is unusual."""
-    assert modes_of({"a": {"x": "1"}, "b": {}}) == {"x": "1"}
-    assert modes_of({"a": {"x": "1"}, "b": {}, "c": {}}) == {"x": "not there"}
-    assert modes_of({"a": {"x": "1"}, "b": {"x": "2"}, "c": {"x": "2"}}) == {"x": "2"}
+
+    def norm(*values: str) -> str:
+        """Returns what is usual among nodes with these values of BAR1; empty: no such fact."""
+        nodes = {f"n{at}": status(f"n{at}") for at in range(len(values))}
+        for said, value in zip(nodes.values(), values, strict=True):
+            said["facts"] = [one for one in said["facts"] if one["name"] != "BAR1"]
+            said["facts"] += [fact("GPU 0000:03:00.0", "BAR1", value)] if value else []
+        usual: str = Fleet(with_labels(nodes)).kinds[0]["norm"]["GPU, BAR1"]
+        return usual
+
+    assert norm("1", "") == "1"
+    assert norm("1", "", "") == "not there"
+    assert norm("1", "2", "2") == "2"
 
 
 def test_order_of_groups() -> None:
     """The smallest group comes first. If two groups have the same size, the group whose first node
     has the lower name comes first."""
-    nodes = {"d": {"x": "1", "y": "1"}, "c": {"x": "2", "y": "0"}, "a": {}, "b": {}}
-    nodes.update(e={"x": "0", "y": "0"}, f={"x": "0", "y": "0"}, g={"x": "0", "y": "0"})
-    found = groups_of(nodes, {"x": "0", "y": "0"})
-    assert [group.nodes for group in found] == [["c"], ["d"], ["a", "b"], ["e", "f", "g"]]
+    values = {"d": "1", "c": "2", "a": "3", "b": "3", "e": "0", "f": "0", "g": "0"}
+    nodes = {name: status(name) for name in values}
+    for name, value in values.items():
+        changed("BAR1", value)(nodes[name])
+    found = Fleet(with_labels(nodes))
+    assert [group.nodes for group in found.odd] == [["c"], ["d"], ["a", "b"]]
+
+
+def features(said: Status) -> dict[str, str]:
+    """Returns the features of a node."""
+    found: dict[str, str] = Fleet([json.dumps({"facts": [], **said})]).kinds[0]["norm"]
+    return found
 
 
 def test_values_of_several_devices() -> None:
@@ -362,7 +287,7 @@ def test_values_of_several_devices() -> None:
     devices. If two values are equally frequent, the first in the alphabet comes first."""
 
     def value(sizes: str) -> str:
-        facts = [fact(f"GPU 0000:{at}3:00.0", "BAR1", size) for at, size in enumerate(sizes)]
+        facts = [fact(f"GPU 0000:{at:x}3:00.0", "BAR1", size) for at, size in enumerate(sizes)]
         return features({"facts": facts})["GPU, BAR1"]
 
     assert value("a") == "a"
@@ -405,10 +330,10 @@ def test_one_screen() -> None:
     others."""
     changes = {f"node{i:03}": changed("BAR1", f"{i} MiB") for i in range(40)}
     found = fleet(100, **changes)
-    lines = list(as_text(found, False))
+    lines = found.text
     assert len(lines) <= HEIGHT and max(map(len, lines)) <= WIDTH
     assert any("more groups: nvpm compare --all" in line for line in lines)
-    assert len(list(as_text(found, True))) > HEIGHT
+    assert len(found.all()) > HEIGHT
 
 
 def test_silent_nodes() -> None:
@@ -420,7 +345,7 @@ def test_silent_nodes() -> None:
         "node5: {",
         'node5:   "schema": 2,',
     ]
-    text = list(as_text(Fleet(from_lines(lines)), False))
+    text = Fleet(lines).text
     assert text[0] == "5 nodes: 2 are alike, 3 gave no status."
     assert text[1].startswith("node3") and "No route to host" in text[1]
     assert "node5         no status: the status is cut off" in text
@@ -430,9 +355,9 @@ def test_messages_beside_a_status() -> None:
     """Messages of a login are no nodes, and rules around them hide no status. A collector's own
     messages are no nodes either."""
     login = ["Warning: authorised users only", "-" * 20, *printed(status("node1"))]
-    assert [node.name for node in from_lines(login)] == ["node1"]
+    assert (Fleet(login).nodes, Fleet(login).total) == (["node1"], 1)
     lines = ["srun: job 5 queued", *with_labels({"node1": status("node1")})]
-    assert [node.name for node in from_lines(lines)] == ["node1"]
+    assert (Fleet(lines).nodes, Fleet(lines).total) == (["node1"], 1)
 
 
 def test_signers() -> None:
@@ -462,43 +387,30 @@ def test_signers() -> None:
 def test_other_forms(text: str) -> None:
     """JSON in another form hides no other node."""
     lines = [f"node0: {text}", *with_labels({"node1": status("node1")})]
-    found = Fleet(from_lines(lines))
+    found = Fleet(lines)
     assert "node1" in found.nodes
-    assert [node.name for node in found.silent] in (["node0"], [])
+    assert list(found.silent) in (["node0"], [])
 
 
 def test_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "node1.json").write_text("\n".join(printed(status("node1"))), "utf-8-sig")
-    assert [bool(node.status) for node in from_paths([str(tmp_path)])] == [True]
+    found = Fleet([], str(tmp_path))
+    assert (found.nodes, found.silent) == (["node1"], {})
 
 
 def test_same_names() -> None:
     """Two nodes may have the same name. Both of them must count."""
     lines = [*printed(status("localhost")), *printed(status("localhost"))]
-    assert list(Fleet(from_lines(lines)).nodes) == ["localhost", "localhost#2"]
+    assert Fleet(lines).nodes == ["localhost", "localhost#2"]
 
 
 def test_harmful_text() -> None:
     """The words of a node steer no terminal."""
     said = status("node1")
     changed("nvidia", "\033[2J\033]0;x\007")(said)
-    found = Fleet(iter([Node("node1", said), Node("\033node2", None, "\033[0m")]))
-    assert "\033" not in "".join(found.nodes) + "".join(node.words for node in found.silent)
-
-
-def selftest(host: str, to_gpu: float, from_gpu: float, failure: str | None = None) -> Status:
-    """Returns the output of `nvpm selftest --bandwidth --json` on a node with one pair."""
-    pair = {"gpu": 0, "device": "mlx5_0", "way": "pointer", "passed": failure is None}
-    pair.update(failure=failure, to_gpu=int(to_gpu), from_gpu=int(from_gpu))
-    return {"schema": 1, "host": host, "bandwidth": True, "pairs": [pair], "absent": []}
-
-
-def selftest_lines(results: dict[str, Status]) -> list[str]:
-    return [
-        f"{name}: {line}"
-        for name, said in results.items()
-        for line in json.dumps(said, indent=2, sort_keys=True).split("\n")
-    ]
+    found = Fleet([*with_labels({"node1": said}), "node2: \033[0m\u202e"])
+    for text in (*found.text, *found.all(), found.said.out.replace("\n", "")):
+        assert not re.search("[\0-\x1f\x7f-\x9f\u202e]", text)
 
 
 def test_selftests() -> None:
@@ -509,9 +421,9 @@ def test_selftests() -> None:
     results["node3"] = selftest("node3", 24e9, 5e9)
     results["node5"] = selftest("node5", 24e9, 20e9, "the RDMA write ended with x")
     lines = [*with_labels({name: status(name) for name in names}), *selftest_lines(results)]
-    found = Fleet(from_lines(lines))
+    found = Fleet(lines)
     assert (len(found.nodes), found.alike, len(found.odd)) == (9, 7, 2)
-    text = "\n".join(as_text(found, False))
+    text = "\n".join(found.text)
     assert "selftest, GPU 0 with mlx5_0 by pointer, from the GPU: 25 % of the usual rate" in text
     assert "the others about 20 GB/s" in " ".join(text.split())
     assert "by pointer: failed: the RDMA write ended with x; the others passed" in " ".join(
@@ -525,8 +437,9 @@ def test_selftests_alone() -> None:
     for said in once.values():
         del said["bandwidth"]
     once["d"] = {"schema": 1, "host": "d", "pairs": [], "absent": [{"what": "no GPU"}]}
-    found = Fleet(from_lines(selftest_lines(once)))
-    assert found.alike == 3 and found.nodes["d"] == {"selftest": "no GPU"}
+    found = Fleet(selftest_lines(once))
+    assert found.alike == 3 and found.odd[0].nodes == ["d"]
+    assert ("selftest", "no GPU") in found.odd[0].differences
 
 
 @pytest.mark.parametrize(
@@ -542,62 +455,31 @@ def test_selftests_alone() -> None:
     ],
 )
 def test_folded(names: list[str], text: str) -> None:
-    assert folded(names) == text
+    found = Fleet(printed(status("other")), "--expect", ",".join(names))
+    assert any(line.startswith(f"{text} ") or line == text for line in found.text), found.text
 
 
-def test_cannot_compare(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from nvpm.compare.main import main
-    from nvpm.read.machine import Machine
-
-    monkeypatch.setattr("sys.stdin", io.StringIO("node1: nvpm: not found\n"))
-    assert main(Machine(), []) == 2
-    assert "The first node said: nvpm: not found" in capsys.readouterr().err
-    with pytest.raises(SystemExit) as ended:
-        main(Machine(), ["/nonexistent"])
-    assert ended.value.code == 2
+def test_cannot_compare() -> None:
+    said = nvpm("compare", text="node1: nvpm: not found\n")
+    assert said.code == 2 and "The first node said: nvpm: not found" in said.err
+    said = nvpm("compare", "/nonexistent")
+    assert said.code == 2 and "nvpm compare: error: there is no /nonexistent" in said.err
 
 
 # ---- kinds of nodes ------------------------------------------------------------------------------
 
 
-def kind(**facts: str) -> Callable[[Status], None]:
-    """Returns a function that changes a status to that of another kind of node."""
-
-    def change(said: Status) -> None:
-        said["kernel"] = facts.get("kernel", said["kernel"])
-        said["nvpm"] = facts.get("nvpm", "2.0.0 (commit 0123456789ab)")
-        if "model" in facts:
-            said["facts"].insert(0, fact("GPU 0000:03:00.0", "model", facts["model"]))
-        if "driver" in facts:
-            verdict = "good" if "version" in facts["driver"] else "bad"
-            changed("nvidia", facts["driver"])(said)
-            next(one for one in said["facts"] if one["name"] == "nvidia")["verdict"] = verdict
-        if "link" in facts:
-            changed("link", facts["link"], -1)(said)
-
-    return change
-
-
 OLD, NEW = "6.1.0", "6.8.0"
-
-
-def mixed(*kinds: tuple[int, Callable[[Status], None]]) -> Fleet:
-    """Makes a fleet with so many nodes of each kind."""
-    changes = [change for count, change in kinds for _ in range(count)]
-    return fleet(len(changes), **{f"node{at:03}": change for at, change in enumerate(changes)})
 
 
 def test_odd_node_of_a_small_kind() -> None:
     """The odd node of a smaller kind is named with its own fault."""
-    with (HERE / "collected/two_kinds.txt").open(encoding="utf-8") as lines:
-        found = Fleet(from_lines(lines))
-    assert [(len(one.nodes), len(one.alike())) for one in found.kinds] == [(10, 10), (10, 9)]
+    found = Fleet((HERE / "collected/two_kinds.txt").read_text(encoding="utf-8").splitlines())
+    assert [(len(one["nodes"]), one["alike"]) for one in found.kinds] == [(10, 10), (10, 9)]
     assert [(group.nodes, group.differences) for group in found.odd] == [
         (["b9"], [("RDMA device, link", "16.0 GT/s x8")])
     ]
-    text = list(as_text(found, False))
+    text = found.text
     assert text[0] == "20 nodes of 2 kinds: 19 are alike within their kind, 1 differs, in 1 way."
     assert text[1] == "2 kinds of 10 nodes:" and text[4].startswith("b9 ")
 
@@ -606,7 +488,7 @@ def test_twelve_kinds() -> None:
     kinds = [(20, kind(kernel=f"6.{at}.0")) for at in range(12)]
     kinds[7] = (19, kind(kernel="6.7.0"))
     found = mixed(*kinds, (1, kind(kernel="6.7.0", link="16.0 GT/s x8")))
-    text = list(as_text(found, False))
+    text = found.text
     assert (len(found.nodes), found.alike) == (240, 239)
     assert text[1] == "12 kinds of 20 nodes:" and len(text) <= HEIGHT
     assert text[-1].startswith("node239       RDMA device, link: 16.0 GT/s x8; the others of kind")
@@ -616,7 +498,7 @@ def test_halves_of_an_update() -> None:
     """Two halves that differ only in the kernel are two kinds, and no node is odd."""
     found = mixed((10, kind(kernel=OLD)), (10, kind(kernel=NEW)))
     assert not found.odd and found.alike == 20
-    text = " ".join("\n".join(as_text(found, False)).split())
+    text = found.words
     assert "kernel 6.8.0 (no other difference from kind 1)" in text
 
 
@@ -667,7 +549,7 @@ def test_nearest_larger_group() -> None:
     group = found.odd[0]
     assert group.nodes == ["node027"] and len(group.like) == 7
     assert group.differences == [("RDMA device, link", "16.0 GT/s x8")]
-    text = " ".join("\n".join(as_text(found, False)).split())
+    text = found.words
     assert (
         "as 7 nodes that differ, too (node[020-026]), but RDMA device, link: 16.0 GT/s x8" in text
     )
@@ -683,10 +565,10 @@ def test_rates_are_compared_within_a_kind() -> None:
         lines += with_labels({name: said})
         rate = 48e9 if at < 12 else 24e9
         lines += selftest_lines({name: selftest(name, rate, rate)})
-    found = Fleet(from_lines(lines))
+    found = Fleet(lines)
     name = "selftest, GPU 0 with mlx5_0 by pointer, to the GPU"
     assert not found.odd
-    assert [kind.norm[name] for kind in found.kinds] == ["about 48 GB/s", "about 24 GB/s"]
+    assert [kind["norm"][name] for kind in found.kinds] == ["about 48 GB/s", "about 24 GB/s"]
 
 
 # ---- versions of nvpm ----------------------------------------------------------------------------
@@ -714,7 +596,7 @@ def test_another_nvpm() -> None:
     assert [group.nodes for group in found.odd] == [["node020"], ["node021"]]
     assert found.odd[0].differences == [("RDMA device, link", "16.0 GT/s x16")]
     assert found.odd[1].differences == [("driver, nvidia", "away")]
-    text = "\n".join(as_text(found, False))
+    text = "\n".join(found.text)
     assert text.count("another nvpm: 2.0.0 (commit 82b7a1d00000); the others") == 1
 
 
@@ -722,17 +604,16 @@ def test_newer_schema() -> None:
     """A status of a later schema is not compared, and the text says what to do."""
     nodes = {name: status(name) for name in ("node1", "node2", "node3")}
     nodes["node3"].update(schema=3, nvpm="3.1.0 (commit 0123456789ab)")
-    found = Fleet(from_lines(with_labels(nodes)))
-    assert found.alike == 2 and [node.name for node in found.silent] == ["node3"]
-    assert found.silent[0].words == (
+    found = Fleet(with_labels(nodes))
+    assert found.alike == 2 and list(found.silent) == ["node3"]
+    assert found.silent["node3"] == (
         "nvpm 3.1.0 (commit 0123456789ab) prints schema 3 of nvpm status --json, and this nvpm "
         "reads up to schema 2: run nvpm compare of that version"
     )
     lines = selftest_lines({"node4": {**selftest("node4", 1, 1), "schema": 2}})
-    assert (
-        "a newer nvpm prints schema 2 of nvpm selftest"
-        in next(iter(Fleet(from_lines(lines)).silent)).words
-    )
+    lines += with_labels({name: nodes[name] for name in ("node1", "node2")})
+    words = Fleet(lines).silent["node4"]
+    assert words.startswith("a newer nvpm prints schema 2 of nvpm selftest")
 
 
 # ---- nodes that should be there ------------------------------------------------------------------
@@ -744,14 +625,20 @@ def test_expected_nodes() -> None:
         *with_labels({"node1": status("node1"), "node2.example": status("node2")}),
         "node3: ssh: connect to host node3 port 22: No route to host",
     ]
-    found = Fleet(from_lines(lines), expected("node[1-5],gpu7"))
+    found = Fleet(lines, "--expect", "node[1-5],gpu7")
     assert (found.missing, found.missing_count) == (["node4", "node5", "gpu7"], 3)
-    text = list(as_text(found, False))
+    text = found.text
     assert text[0] == "3 nodes: 2 are alike, 1 gave no status, 3 are missing."
     assert any(line.startswith("node[4-5],gpu7") for line in text)
-    found = Fleet(from_lines(lines), expected("4"))
-    assert next(as_text(found, False)).endswith("1 gave no status, 1 is missing.")
-    assert Fleet(from_lines(lines), expected("node2")).unexpected == ["node1", "node3"]
-    for text_of in "node[1-", "0", "9999999", ",":
-        with pytest.raises(argparse.ArgumentTypeError):
-            expected(text_of)
+    found = Fleet(lines, "--expect", "4")
+    assert found.text[0].endswith("1 gave no status, 1 is missing.")
+    assert Fleet(lines, "--expect", "node2").unexpected == ["node1", "node3"]
+
+
+def test_the_page_names_each_key() -> None:
+    page = (TOP / "docs/monitoring.md").read_text(encoding="utf-8")
+    row = page.partition("| `nvpm compare --json` |")[2].partition("\n")[0]
+    named = set(re.findall(r"`(\w+)`", row)) | {"schema"}
+    found = json.loads(mixed((3, kind()), (1, kind(link="16.0 GT/s x8"))).said.out)
+    there = {*found, *found["kinds"][0], *found["groups"][0], *found["groups"][0]["differences"][0]}
+    assert len(there) > 15 and there <= named, there - named
