@@ -347,7 +347,8 @@ def of_installed(field: str, advice: Advice) -> str:
 WORDS: Dict[str, Callable[[Advice], str]] = {
     "module": lambda advice: advice.module,
     "kernel": lambda advice: advice.kernel,
-    "version": partial(of_installed, "version"),
+    # dkms knows the version without the commit and the checksum of the sources.
+    "version": lambda advice: of_installed("version", advice).partition("+")[0],
     "filename": partial(of_installed, "filename"),
     "directory": lambda advice: os.path.dirname(advice["filename"]),
     "cut_file": Advice.file_of_no_module,
