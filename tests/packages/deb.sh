@@ -122,7 +122,6 @@ check "each file for Prometheus and Grafana is there as the page names it" each 
 check "and can be read by them" python3 -m json.tool "$doc/docs/monitoring/nvpm.dashboard.json" /dev/null
 check "as can the rules" grep -q '^groups:' "$doc/docs/monitoring/nvpm.rules.yml"
 check "the rules have a test" grep -q '^rule_files:' "$doc/docs/monitoring/nvpm.rules_test.yml"
-check "nvpm has each command that the pages name" each nvpm help < <(pages | grep -oE '`(sudo )?nvpm [a-z]+' | sed 's/.* //' | sort -u)
 check "cron collects what the page says" collected
 check "openibd finds a hook before it stops" [ -x /etc/infiniband/pre-stop-hook.sh ]
 check "and one after it has started" [ -x /etc/infiniband/post-start-hook.sh ]
@@ -138,6 +137,7 @@ installed "$version"
 check "it is for this processor" [ "$(dpkg-query -W -f '${Architecture}' nvidia-peer-memory)" = "$(dpkg --print-architecture)" ]
 check "and needs the C library of 2018" [ "$(dpkg-deb -f "${new[0]}" Depends | grep -o 'libc6 [^,]*')" = "libc6 (>= 2.28)" ]
 explains
+check "nvpm has each command that the pages name" each nvpm help < <(pages | grep -oE '`(sudo )?nvpm [a-z]+' | sed 's/.* //' | sort -u)
 check "the copyright names the crates" grep -q '^Files: crates/clap-' "$doc/copyright"
 check "the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
 
