@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Collects the lines by which a program says that GPUDirect RDMA is in use. A line that says that it could be used, as
 //! NCCL's "DMA-BUF is available", proves nothing.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+
+use indexmap::IndexMap;
 
 const MOST_NAMES: usize = 4096;
 
@@ -14,7 +16,7 @@ struct Channels {
 #[derive(Default)]
 pub struct Success {
     /// NCCL's channels to other nodes, by host.
-    channels: BTreeMap<String, Channels>,
+    channels: IndexMap<String, Channels>,
     ways: BTreeSet<&'static str>,
     /// The networks that NCCL's channels with GPUDirect RDMA use.
     networks: BTreeSet<String>,
@@ -60,10 +62,11 @@ impl Success {
     }
 
     fn read_channel(&mut self, host: &str, network: &str) {
-        if self.channels.len() >= MOST_NAMES && !self.channels.contains_key(host) {
-            return;
-        }
+        // Most lines are of a host that is known.
         if !self.channels.contains_key(host) {
+            if self.channels.len() >= MOST_NAMES {
+                return;
+            }
             self.channels.insert(host.to_owned(), Channels::default());
         }
         let Some(channels) = self.channels.get_mut(host) else { return };
