@@ -383,6 +383,7 @@ def test_signers() -> None:
         '{"pairs": [1]}',
         '{"a":' * 100000 + "}",
     ],
+    ids=lambda text: text[:40],
 )
 def test_other_forms(text: str) -> None:
     """JSON in another form hides no other node."""

@@ -41,7 +41,7 @@ fn cut_name(name: &str) -> String {
     name.chars().take(LONGEST_NAME).collect()
 }
 
-/// The receiver of nodes. It returns whether it wants more.
+/// The function that receives the nodes. False means that it takes no further node.
 pub type Sink<'a> = &'a mut dyn FnMut(Node) -> bool;
 
 /// The lines with one label, until they are a complete status.
@@ -266,7 +266,7 @@ impl Sorter {
             if (key.is_empty() && self.label.is_empty() && !is_alone) || TOOLS.contains(&key.as_str()) {
                 continue;
             }
-            // srun knows the name of the node that its label numbers.
+            // The lines of srun itself say which node has the number of a label.
             let task = self.reports.tasks.get(key.trim());
             let name = task.unwrap_or(key);
             let reason = self.reports.by_node.get(name).map_or("", String::as_str);
@@ -291,8 +291,8 @@ impl Sorter {
     }
 }
 
-/// Returns the label of a line, which is the name of a node or the number of a task, and the text behind it. A line of
-/// nvpm's JSON has no label, and begins with a blank, a brace or a quote.
+/// Returns the label of a line, and the text behind the label. A label is the name of a node or the number of a task. A line
+/// of nvpm's JSON begins with a blank, a brace or a quote, and has no label.
 fn labelled(line: &str) -> Option<(&str, &str)> {
     let trimmed = line.trim_start();
     let (label, text) = trimmed.split_once(':')?;
@@ -391,8 +391,8 @@ fn from_file(path: &Path, sink: Sink) -> Result<(), Unreadable> {
         }
         return Ok(());
     }
-    // The file has no status, so it has a message, which may look like a label and a text. The first line of the message is
-    // taken for the words of one node.
+    // A file without a status has a message, which may look like a label and a text. So the first line of the message counts
+    // as the words of one node.
     let mut begin = Vec::new();
     File::open(path).and_then(|file| file.take(1000).read_to_end(&mut begin)).map_err(unreadable)?;
     let text = String::from_utf8_lossy(&begin).into_owned();
