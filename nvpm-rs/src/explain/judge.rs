@@ -52,6 +52,12 @@ impl Found {
         self.proofs.iter().all(|one| matches!(one.variant.row().kind, Meaning::Fine | Meaning::Notice))
     }
 
+    /// Returns whether only messages of any program show the cause. A program, or the kernel, knows more about its failure
+    /// than the error of a verb says.
+    fn is_general(&self) -> bool {
+        self.best().is_some_and(|best| best.variant.row().general)
+    }
+
     pub fn first_line(&self) -> usize {
         self.proofs.iter().map(|one| one.hit.order).min().unwrap_or(0)
     }
@@ -227,6 +233,7 @@ pub fn rank(causes: &mut [Found]) {
             one.is_notice(),
             Reverse(one.sure()),
             one.about().late,
+            one.is_general(),
             one.first_line(),
             !one.about().because.is_empty(),
             cases,

@@ -36,6 +36,13 @@ impl Variant {
     }
 }
 
+/// Returns whether the loader says in the line of a plug-in what is wrong with a library that it has found. A plug-in without
+/// a symbol of NCCL is one for another version of NCCL, which is no failure.
+fn has_reason_of_loader(line: &str) -> bool {
+    let is_missing = line.contains("undefined symbol: ") && !line.contains("undefined symbol: nccl");
+    line.contains("lugin") && (line.contains("version `") || is_missing)
+}
+
 /// The messages and the tests of facts whose fixed words stand in a line.
 #[derive(Clone, Default)]
 pub struct Candidates {
@@ -101,12 +108,17 @@ impl Known {
         let all: Vec<(usize, Found)> =
             candidates.iter().filter_map(|number| Some((*number, self.find(*number, line)?))).collect();
         let is_general = |number: usize| MESSAGES.get(number).is_some_and(|row| row.general);
+        // The reason for which the loader found no plug-in stands before the notice that there is none.
+        let has_reason = has_reason_of_loader(line);
+        let gives_way = |number: usize| {
+            is_general(number) || (has_reason && MESSAGES.get(number).is_some_and(|row| row.kind == Meaning::Notice))
+        };
         let is_within = |found: &Found| {
             all.iter().any(|(number, other)| {
                 other.range != found.range
                     && other.range.start <= found.range.start
                     && found.range.end <= other.range.end
-                    && !is_general(*number)
+                    && !gives_way(*number)
             })
         };
         let longest: Vec<&(usize, Found)> = all.iter().filter(|(_, found)| !is_within(found)).collect();
@@ -114,7 +126,7 @@ impl Known {
             .into_iter()
             .map(|(number, found)| self.variant(*number, found, line))
             .partition(|variant| is_general(variant.message));
-        let explained = special.iter().any(Variant::speaks);
+        let explained = special.iter().any(|one| one.speaks() && !gives_way(one.message));
         // A name in a line that does not fail says nothing.
         if general.is_empty() || explained || !(is_failure(line) || errors(line) != 0) {
             return special;

@@ -215,3 +215,35 @@ fn a_list_of_cases_makes_no_message_certain() {
     let (found, _) = verdict("modprobe: ERROR: could not insert 'irdma': Key was rejected by service");
     assert_eq!((found.causes[0].about().key, found.causes[0].sure()), ("signature", Sure::Certain));
 }
+
+#[test]
+fn a_program_and_the_kernel_know_more_than_the_error_of_a_verb() {
+    let kernel = "mlx5_core 0000:03:00.0: mlx5_cmd_check:824:(pid 42): CREATE_QP(0x500) op_mod(0x0) failed, status no \
+                  resources(0xf), syndrome (0x123456)";
+    assert_eq!(first_cause(&format!("job 7: ibv_create_qp: Cannot allocate memory\n{kernel}")), "nic_limit");
+    assert_eq!(first_cause("job 7: ibv_create_qp: Cannot allocate memory"), "memlock");
+}
+
+#[test]
+fn the_reason_of_the_loader_stands_before_the_notice() {
+    let reason = "libefa.so.1: version `EFA_1.9' not found";
+    for line in [
+        format!("NCCL INFO NET/Plugin: libnccl-net-x.so: {reason}. No plugin found, using internal implementation"),
+        format!(
+            "NCCL INFO NET/Plugin : dlerror={reason} (required by /x/y.so) No plugin found (libnccl-net.so), using"
+        ),
+        "NCCL INFO NET/Plugin: /x/y.so: undefined symbol: ibv_query_gid_ex. No plugin found (libnccl-net.so)"
+            .to_owned(),
+    ] {
+        assert_eq!(first_cause(&line), "no_provider", "{line}");
+    }
+    let other = "NCCL INFO NET/Plugin: /x/y.so: undefined symbol: ncclNetPlugin_v9. No plugin found, using internal";
+    assert_eq!(first_cause(other), "");
+}
+
+#[test]
+fn a_refused_dma_buf_alone_has_several_causes() {
+    let refused = "mpi: ibv_reg_dmabuf_mr(len=64): Invalid argument";
+    assert_eq!(first_cause(refused), "");
+    assert_eq!(first_cause(&format!("alloc: cuMemCreate\n{refused}")), "dmabuf_range");
+}
