@@ -22,7 +22,7 @@ library lld or, of each processor, binutils; for nvpm-bin cargo and rustc 1.85 o
 with the library, the C compiler and Debian 11's C library of each processor.
   --without-rust     compile no Rust: the packages then build only on machines with Rust
   --without-program  compile no nvpm-bin, for ARCH (x86_64 or aarch64) or at all: packages
-                     have no nvpm explain then, unless there is a cargo where they are built
+                     have no nvpm explain or compare then, unless there is a cargo where they are built
   --without-rpm      make no source rpm
 Environment:
   GIT_URL=     repository to clone        (default: the one this script is in)
@@ -412,7 +412,7 @@ name_changes
 for arch in x86_64 aarch64; do
 	case $programs in
 	*$arch*) ;;
-	*) echo "Not made: nvpm-$version-$arch. So packages for $arch have no nvpm explain, unless there is a cargo where they are built." ;;
+	*) echo "Not made: nvpm-$version-$arch. So packages for $arch have no nvpm explain or compare, unless there is a cargo where they are built." ;;
 	esac
 done
 [ -z "$unlinked" ] || echo "Not made: ${unlinked#, }."

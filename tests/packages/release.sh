@@ -101,7 +101,7 @@ check "an image has it, too" saying sh /tmp/with_image/container/install-release
 check "the same" cmp "/packages/nvpm-$version-$(uname -m)" /tmp/image/usr/lib/nvidia-peer-memory/nvpm-bin
 answers /tmp/image/usr/sbin/nvpm
 rm -r /tmp/with_image/nvpm-rs/prebuilt /tmp/image
-told "an image without it is made" "so the image has no nvpm explain, and no advice about modules that are not loaded." sh /tmp/with_image/container/install-release /tmp/with_image /tmp/image
+told "an image without it is made" "so the image has no nvpm explain or compare, and no advice about modules that are not loaded." sh /tmp/with_image/container/install-release /tmp/with_image /tmp/image
 rm -r /tmp/with_image /tmp/image
 
 # The release contains checksums, and a record of the tools that made it.
@@ -223,7 +223,7 @@ check "nothing was made" [ -z "$(ls /tmp/lacking)" ]
 told "who wants them has them made" "they build only on machines with Rust. --without-rust was chosen." \
 	env OUT=/tmp/lacking ./build_release.sh --without-rust
 check "and what" says "These packages lack build/prebuilt/x86_64.S preload/prebuilt/x86_64.S build/prebuilt/aarch64.S preload/prebuilt/aarch64.S: they build only on machines with Rust."
-check "and that there is no program" says "Not made: nvpm-$version-x86_64. So packages for x86_64 have no nvpm explain, unless there is a cargo where they are built."
+check "and that there is no program" says "Not made: nvpm-$version-x86_64. So packages for x86_64 have no nvpm explain or compare, unless there is a cargo where they are built."
 check "and that there is no library" says "Not made: libnvpm_preload-$version-x86_64.so (it is made of Rust), libnvpm_preload-$version-aarch64.so (it is made of Rust)."
 check "they do lack it" fails grep prebuilt/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
 check "the same as where there is Rust" cmp /tmp/lacking/SHA256SUMS /tmp/chosen/SHA256SUMS
@@ -312,7 +312,7 @@ lacking="without build/prebuilt/$(uname -m).S it builds only on machines with Ru
 told "packages are made of them so" "nvidia-peer-memory-dkms: $lacking" sh -e /tmp/as_written
 check "but none with the library" says "So there is no package nvidia-peer-memory-preload."
 check "and why not" says "nvpm_preload: preload/prebuilt/$(uname -m).S, which a release contains, is missing; and to make it, rustc"
-check "nor nvpm-bin" says "So nvidia-peer-memory has no nvpm explain."
+check "nor nvpm-bin" says "So nvidia-peer-memory has no nvpm explain or compare."
 check "and why not" says "nvpm-bin: nvpm-rs/prebuilt/$(uname -m), which a release contains, is missing; and to compile it, cargo and rustc 1.85 or later are missing"
 check "the others are there" [ "$(cd /tmp/lacking && echo *.deb)" = \
 	"nvidia-peer-memory-dkms_$version-1_all.deb nvidia-peer-memory_$version-1_$(dpkg --print-architecture).deb" ]
