@@ -247,3 +247,21 @@ fn a_refused_dma_buf_alone_has_several_causes() {
     assert_eq!(first_cause(refused), "");
     assert_eq!(first_cause(&format!("alloc: cuMemCreate\n{refused}")), "dmabuf_range");
 }
+
+#[test]
+fn dkms_has_a_cause_for_modules_of_the_topic_only() {
+    let headers = "Error! Your kernel headers for kernel 6.1.0 cannot be found.";
+    for (log, cause) in [
+        (format!("dkms: v4l2loopback: {headers}"), ""),
+        (format!("Autoinstall of module zfs/2.2.2 for kernel 6.1.0\n{headers}"), ""),
+        (format!("dkms: knem: {headers}"), "no_headers"),
+        (format!("Loading new nvidia-550.54 DKMS files...\n{headers}"), "no_headers"),
+        (
+            format!("Loading new vboxhost-7.0 DKMS files...\nLoading new nvidia-550.54 DKMS files...\n{headers}"),
+            "no_headers",
+        ),
+        (headers.to_owned(), "no_headers"),
+    ] {
+        assert_eq!(first_cause(&log), cause, "{log}");
+    }
+}
