@@ -265,3 +265,15 @@ fn dkms_has_a_cause_for_modules_of_the_topic_only() {
         assert_eq!(first_cause(&log), cause, "{log}");
     }
 }
+
+#[test]
+fn a_device_that_serves_gpus_lacks_no_module() {
+    let channel = "n1:7:8 [0] NCCL INFO Channel 03/0 : 0[0] -> 1[0] [receive] via NET/IBx/2";
+    let names = |log: &str| verdict(log).0.causes.iter().map(|one| one.about().key).collect::<Vec<_>>();
+    assert!(names(channel).contains(&"no_client"));
+    for how in ["DMABUF", "nvidia-peermem"] {
+        let log =
+            format!("{channel}\nn1:7:9 [0] NCCL INFO NET/IB : GPU Direct RDMA ({how}) enabled for HCA 2 'mlx5_2'");
+        assert!(!names(&log).contains(&"no_client"), "{log}");
+    }
+}
