@@ -277,3 +277,29 @@ fn a_device_that_serves_gpus_lacks_no_module() {
         assert!(!names(&log).contains(&"no_client"), "{log}");
     }
 }
+
+#[test]
+fn a_missing_module_names_its_package() {
+    let line =
+        |module: &str| ["modprobe: FATAL: Module ", module, " not found in directory /lib/modules/6.1.0"].concat();
+    for (module, package) in [
+        ("erdma", "eRDMA"),
+        ("efa", "EFA"),
+        ("bnxt_re", "Broadcom"),
+        ("irdma", "linux-modules-extra"),
+        ("mana_ib", "linux-modules-extra"),
+        ("siw", "linux-modules-extra"),
+        ("rdma_rxe", "linux-modules-extra"),
+    ] {
+        let text = said(&line(module));
+        let advice = text.split("To do: ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
+        assert!(advice.contains(package), "{module}: {text}");
+        assert!(!advice.contains("OFED"), "{module}: {text}");
+        assert_eq!(first_cause(&line(module)), "kernel_part", "{module}");
+    }
+    for module in ["ib_addr", "ib_mad", "ib_sa", "ib_ucm", "mlx4_vnic", "ib_sdp"] {
+        assert_eq!(first_cause(&line(module)), "", "{module}");
+    }
+    let both = format!("{}\n{}", line("ib_addr"), line("erdma"));
+    assert!(said(&both).contains("eRDMA"), "{}", said(&both));
+}
