@@ -303,3 +303,18 @@ fn a_missing_module_names_its_package() {
     let both = format!("{}\n{}", line("ib_addr"), line("erdma"));
     assert!(said(&both).contains("eRDMA"), "{}", said(&both));
 }
+
+#[test]
+fn a_geforce_is_the_cause_of_a_refused_request_of_gdrcopy() {
+    let gpu = "device 0: NVIDIA GeForce RTX 3090\n";
+    for line in [
+        "error in gdr_map with code=22",
+        "gdr_pin_buffer failed: Invalid argument",
+        "gdr_pin_buffer_v2 failed with error 22",
+        "gdr_map failed. length :65536 ret:22",
+    ] {
+        assert_eq!(first_cause(&format!("{gpu}{line}")), "geforce", "{line}");
+        assert_ne!(first_cause(&format!("GPU 0: NVIDIA H100\n{line}")), "geforce", "{line}");
+    }
+    assert_eq!(first_cause(&format!("{gpu}error in gdr_map with code=12")), "");
+}
