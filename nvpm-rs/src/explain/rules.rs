@@ -318,3 +318,10 @@ fn a_geforce_is_the_cause_of_a_refused_request_of_gdrcopy() {
     }
     assert_eq!(first_cause(&format!("{gpu}error in gdr_map with code=12")), "");
 }
+
+#[test]
+fn no_event_channel_means_no_device() {
+    assert_eq!(first_cause("myserver: rdma_create_event_channel failed"), "no_device");
+    assert_eq!(first_cause("myserver: rdma_create_event_channel failed: Permission denied"), "device_denied");
+    assert_eq!(first_cause("UCX DEBUG rdma_create_event_channel failed: No such device"), "");
+}
