@@ -325,3 +325,22 @@ fn no_event_channel_means_no_device() {
     assert_eq!(first_cause("myserver: rdma_create_event_channel failed: Permission denied"), "device_denied");
     assert_eq!(first_cause("UCX DEBUG rdma_create_event_channel failed: No such device"), "");
 }
+
+#[test]
+fn the_error_may_stand_below_the_request() {
+    for (log, cause) in [
+        ("Failed to create a completion queue (CQ):\nError:    Cannot allocate memory", "memlock"),
+        (
+            "Failed to create a completion queue (CQ):\n\nHostname: n1\nRequested CQE: 4096\nError: Cannot allocate memory",
+            "memlock",
+        ),
+        ("Failed to create a queue pair (QP):\n\nHostname: n1\nError: Operation not supported", "not_mlx5"),
+        ("QP creation failed: Operation not supported", "not_mlx5"),
+        ("CQ allocation failed: Cannot allocate memory", "memlock"),
+        ("Failed to create a completion queue (CQ):\nall is well\nError: Cannot allocate memory", ""),
+        ("Failed to create a window:\nError: Cannot allocate memory", ""),
+    ] {
+        assert_eq!(first_cause(log), cause, "{log}");
+    }
+    assert!(said("Failed to create a queue pair (QP):\nError: Operation not supported").contains("type"));
+}

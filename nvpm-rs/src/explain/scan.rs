@@ -9,7 +9,8 @@ use std::rc::Rc;
 use regex::bytes::Regex;
 
 use crate::explain::crash::Crash;
-use crate::explain::failure::{is_bad, is_topic};
+use crate::explain::errors::errors;
+use crate::explain::failure::{is_bad, is_failure, is_topic};
 use crate::explain::known::{Candidates, Known, Variant};
 use crate::explain::line_reader::{LineReader, parts};
 use crate::explain::log_facts::LogFacts;
@@ -32,6 +33,9 @@ const FACTS_OF_A_SHAPE: u8 = 16;
 /// limits of a container in the words of docker compose and docker inspect.
 const ASKED: &str = r#"(?:\bulimit -l['"]*|\buname -(?:r|a)['"]*|\bmemlock:|"Name": "memlock",)$"#;
 /// Ray prints equal lines of several processes once.
+/// A line below a failure that ends with a colon: `Hostname: n1`. The error stands at the end of such a block.
+const FIELD: &str = r"^\s*[A-Z][\w ()#]{0,40}: *\S";
+const MOST_FIELDS: usize = 8;
 const REPEATED: &str = r"\[repeated (\d{1,9})x across cluster\]";
 
 /// The lines that contain the same variant of a message, or the same unknown form of a failure.
@@ -57,6 +61,15 @@ impl Hit {
             self.sources.insert(Rc::clone(source));
         }
     }
+}
+
+/// A failure whose error is on a later line.
+struct Heading {
+    text: String,
+    source: Rc<Source>,
+    line: usize,
+    order: usize,
+    fields: usize,
 }
 
 #[allow(clippy::struct_excessive_bools)]
@@ -92,6 +105,8 @@ pub struct Scan {
     diff: Diff,
     asked: Option<Regex>,
     repeated: Option<Regex>,
+    field: Option<Regex>,
+    heading: Option<Heading>,
     /// The last line, if the next line has the value of its fact.
     question: Option<String>,
 }
@@ -117,6 +132,8 @@ impl Scan {
             diff: Diff::default(),
             asked: expression(ASKED),
             repeated: expression(REPEATED),
+            field: expression(FIELD),
+            heading: None,
             question: None,
         }
     }
@@ -125,6 +142,7 @@ impl Scan {
     pub fn read(&mut self, name: &str, text: impl io::BufRead) -> io::Result<()> {
         let file = self.files.len();
         self.files.push(name.to_owned());
+        self.heading = None;
         let mut reader = LineReader::new(text);
         let mut number = 0;
         while let Some(line) = reader.next_part()? {
@@ -168,6 +186,9 @@ impl Scan {
             let tests = self.known.candidates(&line).tests;
             self.facts.read(&line, &tests, &self.known);
         }
+        if let Some(heading) = self.heading.take() {
+            self.below(heading, part, file);
+        }
         let key = self.shape_key(part);
         if self.whole.get(&key) == Some(&None) {
             return;
@@ -184,7 +205,29 @@ impl Scan {
             place
         };
         if let Some(place) = place {
-            self.count(place, &source, &text, file, number);
+            let hit = (number, self.lines);
+            self.count(place, &source, &text, file, hit);
+            if text.ends_with(':') && text.len() <= LONGEST_VALUE && is_failure(&text) {
+                self.heading = Some(Heading { text, source, line: number, order: self.lines, fields: 0 });
+            }
+        }
+    }
+
+    /// Reads a failure together with the error of the block below it.
+    fn below(&mut self, heading: Heading, part: &[u8], file: usize) {
+        let (source, message) = self.prefixes.split(part);
+        let field = as_text(&message);
+        let is_field = self.field.as_ref().is_some_and(|regex| regex.is_match(field.as_bytes()));
+        if source != heading.source || !(is_field || field.is_empty()) || heading.fields >= MOST_FIELDS {
+            return;
+        }
+        if errors(&field) == 0 || field.len() > LONGEST_VALUE {
+            self.heading = Some(Heading { fields: heading.fields + 1, ..heading });
+            return;
+        }
+        let text = format!("{} {field}", heading.text);
+        if let Some(place) = self.shape_of(text.as_bytes(), &text) {
+            self.count(place, &source, &text, file, (heading.line, heading.order));
         }
     }
 
@@ -243,8 +286,9 @@ impl Scan {
         self.asked.as_ref().is_some_and(|asked| asked.is_match(text.as_bytes()))
     }
 
-    /// Counts a line whose shape matters.
-    fn count(&mut self, place: usize, source: &Rc<Source>, text: &str, file: usize, number: usize) {
+    /// Counts a line whose shape matters. AT is its number in the file and among all lines.
+    fn count(&mut self, place: usize, source: &Rc<Source>, text: &str, file: usize, at: (usize, usize)) {
+        let (number, order) = at;
         let Some(shape) = self.shapes.get_mut(place) else { return };
         if shape.facts > 0 {
             shape.facts -= 1;
@@ -264,7 +308,7 @@ impl Scan {
         }
         if shape.is_success {
             let (host, text) = (source.host.clone(), text.to_owned());
-            self.overcome.add(Done { order: self.lines, file, line: number, host, text });
+            self.overcome.add(Done { order, file, line: number, host, text });
         }
         let unknown = shape.unknown;
         let candidates = std::mem::take(&mut shape.candidates.messages);
@@ -273,7 +317,6 @@ impl Scan {
             shape.candidates.messages = candidates;
         }
         let times = self.times(text);
-        let order = self.lines;
         let hit = || Hit {
             file,
             line: number,
