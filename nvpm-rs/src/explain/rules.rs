@@ -344,3 +344,14 @@ fn the_error_may_stand_below_the_request() {
     }
     assert!(said("Failed to create a queue pair (QP):\nError: Operation not supported").contains("type"));
 }
+
+#[test]
+fn a_syndrome_is_a_refusal_by_the_firmware() {
+    for line in [
+        "myapp: CREATE_SRQ (DevX) failed: Remote I/O error (syndrome 0x111111)",
+        "other: ALLOC_UAR failed, syndrome 0xabcdef: Remote I/O error",
+    ] {
+        assert_eq!(first_cause(line), "nic_refused", "{line}");
+    }
+    assert_eq!(first_cause("myapp: query failed (syndrome 0x0)"), "");
+}
