@@ -355,3 +355,24 @@ fn a_syndrome_is_a_refusal_by_the_firmware() {
     }
     assert_eq!(first_cause("myapp: query failed (syndrome 0x0)"), "");
 }
+
+#[test]
+fn the_name_of_a_completion_status_says_the_same_in_any_program() {
+    for (words, cause) in [
+        ("nfs: rdma recv completion: local length error", "other_versions"),
+        ("app: wc status: remote invalid request error", "other_versions"),
+        ("app: completion with IBV_WC_LOC_LEN_ERR failed", "other_versions"),
+        ("app: failed completion: IBV_WC_REM_INV_REQ_ERR", "other_versions"),
+        ("rpcrdma: frwr completion: transport retry counter exceeded", "network"),
+        ("app: failed: WR flushed", ""),
+        ("app: failed: RNR retry counter exceeded", ""),
+        ("app: rdma completion: local QP operation error", ""),
+        ("app: rdma completion: bad response error", ""),
+    ] {
+        assert_eq!(first_cause(words), cause, "{words}");
+    }
+    for words in ["app: failed: WR flushed", "app: failed: RNR retry counter exceeded"] {
+        assert_eq!(verdict(words).0.follows.len(), 1, "{words}");
+    }
+    assert!(!verdict("app: rdma completion: local QP operation error").0.causes.is_empty());
+}
