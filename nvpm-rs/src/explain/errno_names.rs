@@ -28,6 +28,7 @@ pub const ERRORS: &[(&str, u32, &str)] = &[
     ("ENETDOWN", 100, "Network is down"),
     ("ENETUNREACH", 101, "Network is unreachable"),
     ("ECONNABORTED", 103, "Software caused connection abort"),
+    ("ECONNRESET", 104, "Connection reset by peer"),
     ("ETIMEDOUT", 110, "Connection timed out"),
     ("ECONNREFUSED", 111, "Connection refused"),
     ("EHOSTUNREACH", 113, "No route to host"),

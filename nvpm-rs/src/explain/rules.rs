@@ -376,3 +376,16 @@ fn the_name_of_a_completion_status_says_the_same_in_any_program() {
     }
     assert!(!verdict("app: rdma completion: local QP operation error").0.causes.is_empty());
 }
+
+#[test]
+fn the_error_of_a_connection_by_rdma_cm_decides() {
+    for (error, cause) in [(-104, "cm_peer"), (-111, "cm_peer"), (-110, "network"), (-113, "cm_address")] {
+        for line in [
+            format!("nvme nvme2: rdma connect failed: {error}"),
+            format!("nvme nvme2: rdma connection establishment failed ({error})"),
+        ] {
+            assert_eq!(first_cause(&line), cause, "{line}");
+        }
+    }
+    assert_eq!(first_cause("nvme nvme2: rdma connect failed"), "");
+}
