@@ -389,3 +389,16 @@ fn the_error_of_a_connection_by_rdma_cm_decides() {
     }
     assert_eq!(first_cause("nvme nvme2: rdma connect failed"), "");
 }
+
+#[test]
+fn an_error_of_the_compiler_below_dkms_means_another_kernel() {
+    let line = |module: &str| {
+        format!("/var/lib/dkms/{module}/1.1.4/build/main.c:100:5: error: implicit declaration of function 'f'")
+    };
+    for module in ["knem", "iser", "mlnx-ofed-kernel", "nvidia", "xpmem", "irdma"] {
+        assert_eq!(first_cause(&line(module)), "image_defect", "{module}");
+    }
+    for module in ["v4l2loopback", "zfs"] {
+        assert_eq!(first_cause(&line(module)), "", "{module}");
+    }
+}
