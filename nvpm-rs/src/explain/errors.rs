@@ -9,9 +9,9 @@ use regex::bytes::Regex;
 use crate::explain::errno_names::{ERRORS, Errors};
 use crate::explain::pattern::expression;
 
-/// A number is an error only behind a word that says so, in parentheses with a minus, or in brackets at the end of the
-/// line, as glog prints it. "failed 12 of 16" has no error.
-const NUMBERS: &str = r"(?:\berrno|\berr(?:or)?|\bret(?:urned|val)?|\brc|\bRC|\bfailed:|\bfailed with)[ =:(\[]*(?:code[ =:]*)?-?(\d{1,3})\b(\.\d| (?:of|times|MB|GB)\b)?|\(-(\d{1,3})\)|: .*\[(\d{1,3})\]\s*$";
+/// A number is an error only behind a word that says so, in parentheses with a minus, or at the end of the line: in
+/// brackets, as glog prints it, or behind a colon with a minus, as the kernel does. "failed 12 of 16" has no error.
+const NUMBERS: &str = r"(?:\berrno|\berr(?:or)?|\bret(?:urned|val)?|\brc|\bRC|\bfailed:|\bfailed with)[ =:(\[]*(?:code[ =:]*)?-?(\d{1,3})\b(\.\d| (?:of|times|MB|GB)\b)?|\(-(\d{1,3})\)|: .*\[(\d{1,3})\]\s*$|: -(\d{2,3})\s*$";
 /// Linux has the smaller numbers.
 const FIRST_OF_CUDA: u32 = 200;
 
@@ -52,7 +52,7 @@ fn in_numbers(line: &str) -> Errors {
     let Some(expression) = EXPRESSION.get_or_init(|| expression(NUMBERS)) else { return 0 };
     let mut found = 0;
     for one in expression.captures_iter(line.as_bytes()).filter(|one| one.get(2).is_none()) {
-        let digits = [1, 3, 4].iter().find_map(|group| one.get(*group));
+        let digits = [1, 3, 4, 5].iter().find_map(|group| one.get(*group));
         let number = digits.and_then(|digits| std::str::from_utf8(digits.as_bytes()).ok()?.parse::<u32>().ok());
         let place = ERRORS
             .iter()
@@ -77,6 +77,8 @@ mod tests {
             ("ibv_reg_mr failed with errno 14", Some("EFAULT")),
             ("Couldn't map (-22)", Some("EINVAL")),
             ("register: failed [12]", Some("ENOMEM")),
+            ("c0: Failed to pin GPU buffer: -14", Some("EFAULT")),
+            ("ibv_query_gid: -1", None),
             ("Too many open files in system", Some("ENFILE")),
             ("failed 12 of 16", None),
             ("XENOMEM", None),

@@ -402,3 +402,19 @@ fn an_error_of_the_compiler_below_dkms_means_another_kernel() {
         assert_eq!(first_cause(&line(module)), "", "{module}");
     }
 }
+
+#[test]
+fn the_provider_of_libfabric_says_why_it_took_no_memory() {
+    let line = |name: &str, error: i32| {
+        format!("libfabric:9:17::{name}:mr:{name}p_x():1<warn> c0: Failed to pin GPU buffer: {error}")
+    };
+    for (name, error, cause) in [
+        ("cxi", -14, "no_hmem"),
+        ("cxi", -12, "memlock"),
+        ("cxi", -95, "no_hmem"),
+        ("verbs", -12, "memlock"),
+        ("cxi", -22, ""),
+    ] {
+        assert_eq!(first_cause(&line(name, error)), cause, "{name} {error}");
+    }
+}
