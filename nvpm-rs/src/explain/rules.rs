@@ -418,3 +418,16 @@ fn the_provider_of_libfabric_says_why_it_took_no_memory() {
         assert_eq!(first_cause(&line(name, error)), cause, "{name} {error}");
     }
 }
+
+#[test]
+fn nccl_goes_on_without_sharp() {
+    for line in [
+        "n1:5:6 [1] NCCL WARN NET/IB : SHARP coll init error: Cannot create SHARP job(-2)",
+        "n1:5:6 [1] transport.cc:384 NCCL WARN Cannot initialize CollNet, using point-to-point network instead",
+    ] {
+        let mut scan = Scan::new();
+        scan.read("log", line.as_bytes()).unwrap();
+        let verdict = judged(&scan);
+        assert!(verdict.causes.is_empty() && scan.unknown().is_empty(), "{line}");
+    }
+}
