@@ -431,3 +431,8 @@ fn nccl_goes_on_without_sharp() {
         assert!(verdict.causes.is_empty() && scan.unknown().is_empty(), "{line}");
     }
 }
+
+#[test]
+fn metadata_that_cannot_be_read_is_of_another_version() {
+    assert_eq!(first_cause("agent: Deserialization of tag eps failed"), "other_versions");
+}
