@@ -436,3 +436,9 @@ fn nccl_goes_on_without_sharp() {
 fn metadata_that_cannot_be_read_is_of_another_version() {
     assert_eq!(first_cause("agent: Deserialization of tag eps failed"), "other_versions");
 }
+
+#[test]
+fn a_virtual_function_needs_its_guids() {
+    let line = r#"kubelet: ib-sriov-cni failed to configure VF "VF ib7 GUID is not valid""#;
+    assert!(said(line).contains("node_guid"), "{}", said(line));
+}
