@@ -5,7 +5,7 @@ use crate::explain::judge::judged;
 use crate::explain::rows::{first_cause, verdict};
 use crate::explain::scan::Scan;
 use crate::explain::screen::Screen;
-use crate::explain::table::Sure;
+use crate::explain::table::{CAUSES, MESSAGES, Sure};
 
 /// Returns the answer for people.
 fn said(log: &str) -> String {
@@ -441,4 +441,20 @@ fn metadata_that_cannot_be_read_is_of_another_version() {
 fn a_virtual_function_needs_its_guids() {
     let line = r#"kubelet: ib-sriov-cni failed to configure VF "VF ib7 GUID is not valid""#;
     assert!(said(line).contains("node_guid"), "{}", said(line));
+}
+
+#[test]
+fn advice_contains_no_unfilled_value() {
+    let is_open = |text: &str| {
+        ["{device}", "{address}", "{module}", "{library}", "{file}"].iter().any(|name| text.contains(name))
+    };
+    for row in MESSAGES {
+        assert!(!is_open(row.note) && !is_open(row.todo), "{}", row.text);
+        for case in row.cases {
+            assert!(!is_open(case.says) && !is_open(case.todo), "{}", row.text);
+        }
+    }
+    for cause in CAUSES {
+        assert!(!is_open(cause.says) && !is_open(cause.todo) && !is_open(cause.tell), "{}", cause.key);
+    }
 }
