@@ -222,3 +222,18 @@ def test_list() -> None:
     causes = lines[lines.index("## Causes") :]
     assert any(line.startswith("- **locked memory**: The limit") for line in causes)
     assert not [line for line in lines if "****" in line or "- **service-" in line]
+
+
+def test_routine_lines_are_shown() -> None:
+    """A line that looks like a failure, and after which the program goes on, is named as such."""
+    line = "NCCL WARN NET/IB : SHARP coll init error: Cannot create SHARP job(-2)"
+    said = explain(text=f"n1:5:6 [1] {line}\n")
+    assert said.code == 4 and "No line is a failure" not in said.words
+    assert "SHARP coll init error" in said.words and "goes on without SHARP" in said.words
+
+
+def test_unknown_lines_stand_in_the_order_of_the_log() -> None:
+    """The first line is nearest to the cause, also if it is not about GPUDirect RDMA."""
+    lines = ["the socket cannot be created", "GPUDirect RDMA error: the zebra is missing"]
+    said = explain(text="\n".join(lines)).words
+    assert 0 < said.index(lines[0]) < said.index(lines[1])

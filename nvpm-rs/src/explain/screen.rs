@@ -21,6 +21,7 @@ const NOTHING_KNOWN: &str = "nvpm knows no line of this log, and no line looks l
                              all is well.";
 const NOT_SAID: &str = "No line is a failure, and no line says whether GPUDirect RDMA is used. NCCL's channels say it \
                         (/GDRDMA, with NCCL_DEBUG=INFO), and UCX with UCX_PROTO_INFO=y.";
+const ROUTINE: &str = "No line names a cause. Programs print these lines and go on:";
 const NOTHING_WRONG: &str = "No line is a failure. These lines say that nothing is wrong:";
 const OVERCOME: &str = "No failure is left: the first of these lines failed, and the second says that it worked later.";
 const ELSEWHERE: &str = "nvpm does not know this; what it was elsewhere:";
@@ -272,8 +273,7 @@ impl<'a> Screen<'a> {
         let hits = self.answer.unknown();
         if hits.is_empty() {
             self.used(lines);
-            let is_known = self.answer.verdict.aside.iter().any(|one| one.why == NOTICE_HERE);
-            lines.extend(self.sentence(if is_known { NOT_SAID } else { NOTHING_KNOWN }, 2, ""));
+            self.routine(lines);
             return;
         }
         self.first(lines, self.answer.look());
@@ -284,11 +284,33 @@ impl<'a> Screen<'a> {
         let kinds = counted(hits.len(), "kind");
         let text = format!("These lines look like failures, and nvpm knows none of them ({kinds} of line):");
         lines.extend(self.sentence(&text, 2, ""));
-        for hit in hits.iter().take(MOST_SHOWN) {
+        // The lines about GPUDirect RDMA are chosen, in the order of the log.
+        let mut shown: Vec<&&Hit> = hits.iter().take(MOST_SHOWN).collect();
+        shown.sort_by_key(|hit| hit.order);
+        for hit in shown {
             lines.extend(self.line(hit, 0));
         }
         let node = if self.answer.look().is_some() { "; nvpm status says what is wrong on the node" } else { "" };
         lines.extend(self.sentence(&format!("To do: the first of them is nearest to the cause{node}."), 2, ""));
+    }
+
+    /// Adds the routine lines that look like failures, and what they mean.
+    fn routine(&self, lines: &mut Vec<String>) {
+        let routine: Vec<_> = self.answer.verdict.aside.iter().filter(|one| one.why == NOTICE_HERE).collect();
+        let shown: Vec<_> = routine.iter().filter(|one| is_bad(&one.hit.text)).take(MOST_SHOWN).collect();
+        let text = match (shown.is_empty(), routine.is_empty()) {
+            (false, _) => ROUTINE,
+            (true, false) => NOT_SAID,
+            (true, true) => NOTHING_KNOWN,
+        };
+        lines.extend(self.sentence(text, 2, ""));
+        for one in shown {
+            lines.extend(self.message(one.variant.message, &one.hit));
+            let note = plain(&sentence(one.variant.row().note));
+            if !note.is_empty() {
+                lines.extend(self.sentence(&stopped(&note), 2, INDENT));
+            }
+        }
     }
 
     fn nothing(&self, lines: &mut Vec<String>) {
