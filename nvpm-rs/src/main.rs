@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! The program nvpm-bin: `nvpm explain` and `nvpm compare`. Every other command starts the Python program beside this one.
+#![forbid(unsafe_code)]
 mod compare;
 mod explain;
 mod options;

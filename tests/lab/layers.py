@@ -88,7 +88,7 @@ RELEASED = [*MODULE, *(TOP / name for name in BESIDE_MODULE.split())]
 SERVICE = [TOP / name for name in ("init.d", "nvpm", "nvpm.sh", "nv_peer_mem.conf")]
 
 # The sources of nvpm-bin, whose checksum nvpm-rs/compile notes.
-NVPM_PARTS = "Cargo.lock Cargo.toml build compile data src sysroots"
+NVPM_PARTS = "Cargo.lock Cargo.toml build compile data foreign src sysroots"
 NVPM = [TOP / "nvpm-rs" / name for name in NVPM_PARTS.split()]
 
 # The sources of the lab's own verbs client.
@@ -596,7 +596,8 @@ class Layers:
         self.stack = f"{self.nvpm_programs()}:{self.nvpm_tools()}"
 
     def nvpm_crates(self) -> str:
-        inputs = [TOP / "nvpm-rs/Cargo.toml", TOP / "nvpm-rs/Cargo.lock", *TRUSTED]
+        names = ("Cargo.toml", "Cargo.lock", "foreign")
+        inputs = [*(TOP / "nvpm-rs" / name for name in names), *TRUSTED]
         text = "crates of the program in Rust (two minutes)"
         return self.beside("nvpmcrates", self.lab_base, text, *inputs, network=True)
 
@@ -609,7 +610,7 @@ class Layers:
 
     def nvpm_compiled(self, arch: str) -> str:
         """Makes the layers with the crates of nvpm-bin, compiled for a release."""
-        inputs = [TOP / f"nvpm-rs/{name}" for name in ("Cargo.toml", "Cargo.lock", "compile")]
+        inputs = [TOP / f"nvpm-rs/{name}" for name in ("Cargo.toml", "Cargo.lock", "foreign", "compile")]
         text = f"the crates of nvpm-bin, compiled for {arch} (a minute)"
         tools = self.nvpm_tools()
         full = self.beside("nvpmcompiled", tools, text, *inputs, words=[arch])

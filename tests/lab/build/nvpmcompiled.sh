@@ -7,7 +7,7 @@ set -euo pipefail
 export NVPM_SYSROOTS=/opt/sysroots NVPM_WORK=/opt/nvpm-work/$1 CARGO_NET_OFFLINE=true
 mkdir -p /tmp/nvpm-rs/src /tmp/nvpm-rs/build /tmp/nvpm-rs/data
 cd /tmp/nvpm-rs
-cp /in/Cargo.* /in/compile .
+cp -r /in/Cargo.* /in/compile /in/foreign .
 echo 'fn main() {}' | tee src/main.rs >build/main.rs
 : >sysroots
 CARGO_HOME=/opt/nvpm-crates sh compile crates

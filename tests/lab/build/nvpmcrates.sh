@@ -7,7 +7,7 @@ export CARGO_HOME=/opt/nvpm-crates CARGO_TARGET_DIR=/var/cache/nvpm-target
 [ ! -e /in/ca-certificates.crt ] || export CARGO_HTTP_CAINFO=/in/ca-certificates.crt
 mkdir -p /tmp/nvpm-rs/src
 cd /tmp/nvpm-rs
-cp /in/Cargo.lock .
+cp -r /in/Cargo.lock /in/foreign .
 sed '/^build = /d' /in/Cargo.toml >Cargo.toml
 echo 'fn main() {}' >src/main.rs
 cargo fetch --locked
