@@ -5,6 +5,7 @@ mod compare;
 mod explain;
 mod options;
 mod python;
+mod read;
 mod show;
 mod text;
 
