@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Reads this machine: its files, and the output of its programs.
 pub mod areas;
+pub mod ask;
+pub mod conf;
+pub mod kernel_symbols;
+pub mod keys;
 pub mod left_behind;
 pub mod machine;
+pub mod modules_load;
+pub mod pairs;
+pub mod pci;
+pub mod products;
 pub mod programs;
 pub mod reader;
 pub mod reading_child;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//! Reads the kernel's list of functions. The list shows whether the RDMA core has peer memory and dma-buf, and which drivers
+//! have the verb for dma-buf.
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use crate::read::machine::{Machine, decoded};
+
+const PEER_MEMORY: &str = "ib_register_peer_memory_client";
+const DMA_BUF: &str = "ib_umem_dmabuf_get";
+/// A driver's verb, as in `mlx5_ib_reg_user_mr_dmabuf`.
+const VERB: &str = "_reg_user_mr_dmabuf";
+
+/// Returns the module of each wanted function. In the list, the compiler may have added a suffix to a function's name, and
+/// the name of a module stands in brackets. If a name stands there several times, the first one counts.
+fn symbols(machine: &Machine) -> Rc<HashMap<String, String>> {
+    fn compute(machine: &Machine) -> HashMap<String, String> {
+        let data = machine.read("/proc/kallsyms");
+        let mut found = HashMap::new();
+        for line in data.split(|byte| *byte == b'\n') {
+            if let Some((name, module)) = wanted(line) {
+                found.entry(name).or_insert(module);
+            }
+        }
+        found
+    }
+    machine.once(compute)
+}
+
+fn wanted(line: &[u8]) -> Option<(String, String)> {
+    // Most lines end here. A line has an address, a type, the name, and perhaps the module.
+    let words = [PEER_MEMORY, DMA_BUF, VERB];
+    if !words.iter().any(|word| memchr::memmem::find(line, word.as_bytes()).is_some()) {
+        return None;
+    }
+    let line = decoded(line);
+    let mut fields = line.split([' ', '\t']).filter(|field| !field.is_empty()).skip(2);
+    let full = fields.next()?;
+    let name = full.split('.').next()?;
+    let is_wanted = name == PEER_MEMORY || name == DMA_BUF || name.strip_suffix(VERB).is_some_and(|it| !it.is_empty());
+    let module = match fields.next() {
+        Some(module) => module.strip_prefix('[')?.strip_suffix(']')?.to_owned(),
+        None => "the kernel itself".to_owned(),
+    };
+    is_wanted.then(|| (name.to_owned(), module))
+}
+
+/// Returns the module that has the function by which clients register; an empty string if no module has this function.
+pub fn peer_memory_in(machine: &Machine) -> String {
+    symbols(machine).get(PEER_MEMORY).cloned().unwrap_or_default()
+}
+
+/// Returns the module that imports a dma-buf for drivers; an empty string if no module does.
+pub fn dma_buf_in(machine: &Machine) -> String {
+    symbols(machine).get(DMA_BUF).cloned().unwrap_or_default()
+}
+
+/// Returns the drivers that have the verb for dma-buf. The name of the verb's function begins with the name of the driver.
+pub fn dma_buf_drivers(machine: &Machine) -> Rc<BTreeSet<String>> {
+    fn compute(machine: &Machine) -> BTreeSet<String> {
+        symbols(machine).keys().filter_map(|name| Some(name.strip_suffix(VERB)?.to_owned())).collect()
+    }
+    machine.once(compute)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_a_function_and_its_module() {
+        let found = |line: &str| wanted(line.as_bytes()).map(|(name, module)| format!("{name} {module}"));
+        assert_eq!(
+            found("ffffffffc0a01230 T ib_register_peer_memory_client\t[ib_core]").as_deref(),
+            Some("ib_register_peer_memory_client ib_core")
+        );
+        assert_eq!(
+            found("0000000000000000 t mlx5_ib_reg_user_mr_dmabuf.cold\t[mlx5_ib]").as_deref(),
+            Some("mlx5_ib_reg_user_mr_dmabuf mlx5_ib")
+        );
+        assert_eq!(
+            found("0000000000000000 T ib_umem_dmabuf_get").as_deref(),
+            Some("ib_umem_dmabuf_get the kernel itself")
+        );
+        assert_eq!(found("0000000000000000 t __ksymtab_ib_umem_dmabuf_get\t[ib_uverbs]"), None);
+        assert_eq!(found("0000000000000000 T ib_umem_dmabuf_get_pinned\t[ib_uverbs]"), None);
+        assert_eq!(found("0000000000000000 T _reg_user_mr_dmabuf\t[x]"), None);
+    }
+}
