@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//! Chooses the lines of the kernel's log that a bug report needs: lines about GPUs and RDMA devices, and all lines of each
+//! crash report, because its registers and its stack name no device.
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::read::machine::Machine;
+
+static SPOKEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let words =
+        r"nv_peer_mem|nvidia|NVRM|peer_mem|\bib_|infiniband|rdma|mlx|irdma|bnxt|\befa\b|\bmana_|iommu|dmar|aer:";
+    Regex::new(&format!("(?i){words}|Call Trace")).ok()
+});
+/// A line that CRASH matches begins a crash report. A line that `CRASH_ENDS` matches ends most reports.
+static CRASH: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let words = [
+        r"\bBUG\b|WARNING:|\bOops\b|cut here|general protection|refcount_t|blocked for more than",
+        "corruption|[Uu]nable to handle|Internal error|stack guard|soft lockup|[Hh]ard LOCKUP",
+        "self-detected stall|detected stalls|Kernel panic|KASAN:|UBSAN:|KCSAN:|SError|Unhandled fault",
+        "Bad page|double fault",
+    ];
+    Regex::new(&words.join("|")).ok()
+});
+static CRASH_ENDS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("end trace|end Kernel panic").ok());
+/// The number of lines that are taken from a crash report in which no line matches `CRASH_ENDS`.
+const CRASH_LINES: usize = 80;
+
+/// A long log is shortened in the middle. The first lines stay because the first crash may cause others, and the last lines
+/// because they are the newest.
+const FIRST_LINES: usize = 500;
+const LAST_LINES: usize = 1500;
+
+const JOURNAL: [&str; 7] = ["journalctl", "-k", "-b", "--no-pager", "--no-hostname", "-o", "short-monotonic"];
+const COMMANDS: [&[&str]; 3] = [&JOURNAL, &["dmesg", "--kernel"], &["dmesg"]];
+/// The beginning of a line of journalctl: a time in brackets, and the program that has written the line into the kernel's
+/// log. The words of programs other than the kernel are not known, so no pattern can take names out of them.
+static WRITER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\[ *\d+\.\d+\] ([^ :]+): ").ok());
+/// A record of the audit has the names and the arguments of processes, in many fields.
+static AUDIT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(\baudit: type=\d+ ).+").ok());
+const UNREAD: &str = "(the kernel's log cannot be read: run this as root)";
+
+fn matches(pattern: &LazyLock<Option<Regex>>, line: &str) -> bool {
+    pattern.as_ref().is_some_and(|pattern| pattern.is_match(line))
+}
+
+/// Returns the lines to keep. A line that repeats the kernel's command line is left out, because a report must not contain
+/// all of the command line, and a record of the audit is emptied.
+fn wanted<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let (mut found, mut left) = (Vec::new(), 0_usize);
+    for line in lines {
+        if matches(&CRASH, line) {
+            left = CRASH_LINES;
+        }
+        if (left > 0 || matches(&SPOKEN, line)) && !line.contains("ommand line") {
+            let emptied = AUDIT.as_ref().map(|pattern| pattern.replace(line, "${1}(left out)").into_owned());
+            found.push(emptied.unwrap_or_default());
+        }
+        left = if matches(&CRASH_ENDS, line) { 0 } else { left.saturating_sub(1) };
+    }
+    found
+}
+
+fn shortened(lines: Vec<String>) -> Vec<String> {
+    let out = lines.len().saturating_sub(FIRST_LINES + LAST_LINES);
+    if out == 0 {
+        return lines;
+    }
+    let (first, last) = (lines.get(..FIRST_LINES), lines.get(FIRST_LINES + out..));
+    let note = [format!("({out} lines are left out here)")];
+    [first.unwrap_or_default(), &note, last.unwrap_or_default()].concat()
+}
+
+/// Returns whether a line of journalctl is the kernel's own, or has no known form.
+fn is_of_kernel(line: &str) -> bool {
+    let writer = WRITER.as_ref().and_then(|pattern| pattern.captures(line)?.get(1));
+    writer.is_none_or(|writer| writer.as_str() == "kernel")
+}
+
+/// Returns the chosen lines of this boot, or a text that the log cannot be read.
+pub fn kernel_log(machine: &Machine) -> String {
+    for command in COMMANDS {
+        let (well, printed) = machine.run(command);
+        if well && !printed.is_empty() {
+            let is_journal = command == JOURNAL.as_slice();
+            let lines = printed.split('\n').filter(|line| !is_journal || is_of_kernel(line));
+            return shortened(wanted(lines)).join("\n") + "\n";
+        }
+    }
+    format!("{UNREAD}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_log_is_shortened_in_the_middle() {
+        let lines = |count: usize| (0..count).map(|number| format!("nvidia {number}")).collect::<Vec<_>>();
+        assert_eq!(shortened(lines(2000)).len(), 2000);
+        let found = shortened(lines(2003));
+        assert_eq!(found.len(), 2001);
+        assert_eq!(found.get(499..502).unwrap(), ["nvidia 499", "(3 lines are left out here)", "nvidia 503"]);
+    }
+
+    #[test]
+    fn a_crash_is_kept_to_its_end() {
+        let log = "usb 1\nBUG: x\nRIP: y\n---[ end trace 0 ]---\nusb 2\nnvidia: z\nKernel command line: nvidia\n";
+        assert_eq!(wanted(log.lines()), ["BUG: x", "RIP: y", "---[ end trace 0 ]---", "nvidia: z"]);
+        let audit = "mlx5 audit: type=1400 audit(1): comm=\"secret\"";
+        assert_eq!(wanted(audit.lines()), ["mlx5 audit: type=1400 (left out)"]);
+    }
+
+    #[test]
+    fn lines_of_programs_are_not_the_kernels() {
+        for (line, is) in [
+            ("[    1.5] kernel: x", true),
+            ("[   12.25] systemd[1]: y", false),
+            ("nvidia: z", true),
+            ("[ 1.5] no", true),
+        ] {
+            assert_eq!(is_of_kernel(line), is, "{line}");
+        }
+    }
+}
