@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Texts that are safe to print, and their division into lines.
+//! Texts that are safe to print, their division into lines, and patterns in texts.
+use regex::Regex;
 
 /// Returns whether a character could steer a terminal or end a line: control characters, Unicode's line ends, invisible
 /// marks, marks of direction, and the sign for bytes that are not UTF-8.
@@ -79,6 +80,12 @@ fn chunks(text: &str) -> Vec<&str> {
         rest = behind;
     }
     found
+}
+
+/// Compiles a pattern that stands in the program. A mistake in it is met by each test that uses it.
+#[allow(clippy::expect_used)]
+pub fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("a pattern of nvpm")
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::text::pattern;
+
 pub const NVIDIA_DRIVER: &str = "NVIDIA driver";
 
 /// A PCI address, and the attributes for which the kernel asks or wakes the device.
@@ -26,7 +28,7 @@ static AREAS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         ("^/proc/[0-9]+/maps$", "process that maps memory"),
     ]
     .into_iter()
-    .filter_map(|(pattern, name)| Some((Regex::new(pattern).ok()?, name)))
+    .map(|(text, name)| (pattern(text), name))
     .collect()
 });
 

@@ -6,23 +6,24 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::read::machine::Machine;
+use crate::text::pattern;
 
-static SPOKEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static SPOKEN: LazyLock<Regex> = LazyLock::new(|| {
     let words =
         r"nv_peer_mem|nvidia|NVRM|peer_mem|\bib_|infiniband|rdma|mlx|irdma|bnxt|\befa\b|\bmana_|iommu|dmar|aer:";
-    Regex::new(&format!("(?i){words}|Call Trace")).ok()
+    pattern(&format!("(?i){words}|Call Trace"))
 });
 /// A line that CRASH matches begins a crash report. A line that `CRASH_ENDS` matches ends most reports.
-static CRASH: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static CRASH: LazyLock<Regex> = LazyLock::new(|| {
     let words = [
         r"\bBUG\b|WARNING:|\bOops\b|cut here|general protection|refcount_t|blocked for more than",
         "corruption|[Uu]nable to handle|Internal error|stack guard|soft lockup|[Hh]ard LOCKUP",
         "self-detected stall|detected stalls|Kernel panic|KASAN:|UBSAN:|KCSAN:|SError|Unhandled fault",
         "Bad page|double fault",
     ];
-    Regex::new(&words.join("|")).ok()
+    pattern(&words.join("|"))
 });
-static CRASH_ENDS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("end trace|end Kernel panic").ok());
+static CRASH_ENDS: LazyLock<Regex> = LazyLock::new(|| pattern("end trace|end Kernel panic"));
 /// The number of lines that are taken from a crash report in which no line matches `CRASH_ENDS`.
 const CRASH_LINES: usize = 80;
 
@@ -35,28 +36,23 @@ const JOURNAL: [&str; 7] = ["journalctl", "-k", "-b", "--no-pager", "--no-hostna
 const COMMANDS: [&[&str]; 3] = [&JOURNAL, &["dmesg", "--kernel"], &["dmesg"]];
 /// The beginning of a line of journalctl: a time in brackets, and the program that has written the line into the kernel's
 /// log. The words of programs other than the kernel are not known, so no pattern can take names out of them.
-static WRITER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\[ *\d+\.\d+\] ([^ :]+): ").ok());
+static WRITER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\[ *\d+\.\d+\] ([^ :]+): "));
 /// A record of the audit has the names and the arguments of processes, in many fields.
-static AUDIT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(\baudit: type=\d+ ).+").ok());
+static AUDIT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\baudit: type=\d+ ).+"));
 const UNREAD: &str = "(the kernel's log cannot be read: run this as root)";
-
-fn matches(pattern: &LazyLock<Option<Regex>>, line: &str) -> bool {
-    pattern.as_ref().is_some_and(|pattern| pattern.is_match(line))
-}
 
 /// Returns the lines to keep. A line that repeats the kernel's command line is left out, because a report must not contain
 /// all of the command line, and a record of the audit is emptied.
 fn wanted<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let (mut found, mut left) = (Vec::new(), 0_usize);
     for line in lines {
-        if matches(&CRASH, line) {
+        if CRASH.is_match(line) {
             left = CRASH_LINES;
         }
-        if (left > 0 || matches(&SPOKEN, line)) && !line.contains("ommand line") {
-            let emptied = AUDIT.as_ref().map(|pattern| pattern.replace(line, "${1}(left out)").into_owned());
-            found.push(emptied.unwrap_or_default());
+        if (left > 0 || SPOKEN.is_match(line)) && !line.contains("ommand line") {
+            found.push(AUDIT.replace(line, "${1}(left out)").into_owned());
         }
-        left = if matches(&CRASH_ENDS, line) { 0 } else { left.saturating_sub(1) };
+        left = if CRASH_ENDS.is_match(line) { 0 } else { left.saturating_sub(1) };
     }
     found
 }
@@ -73,8 +69,7 @@ fn shortened(lines: Vec<String>) -> Vec<String> {
 
 /// Returns whether a line of journalctl is the kernel's own, or has no known form.
 fn is_of_kernel(line: &str) -> bool {
-    let writer = WRITER.as_ref().and_then(|pattern| pattern.captures(line)?.get(1));
-    writer.is_none_or(|writer| writer.as_str() == "kernel")
+    WRITER.captures(line).is_none_or(|found| found.get(1).is_some_and(|writer| writer.as_str() == "kernel"))
 }
 
 /// Returns the chosen lines of this boot, or a text that the log cannot be read.

@@ -2,9 +2,8 @@
 //! The keys with which this kernel checks the signatures of modules.
 use std::rc::Rc;
 
-use regex::Regex;
-
 use crate::read::machine::Machine;
+use crate::text::pattern;
 
 /// The fifth byte of this file is the value of the variable.
 const VARIABLE: &str = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
@@ -38,7 +37,7 @@ pub fn secure_boot(machine: &Machine) -> &'static str {
 pub fn trusted_names(machine: &Machine) -> Rc<Vec<String>> {
     fn compute(machine: &Machine) -> Vec<String> {
         let keys = machine.all_text(&["/proc/keys"]);
-        let Ok(pattern) = Regex::new(r"asymmetri\s+(.*?): [0-9a-f]*: X509") else { return Vec::new() };
+        let pattern = pattern(r"asymmetri\s+(.*?): [0-9a-f]*: X509");
         pattern.captures_iter(&keys).filter_map(|found| Some(found.get(1)?.as_str().to_owned())).collect()
     }
     machine.once(compute)

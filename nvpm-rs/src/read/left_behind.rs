@@ -12,6 +12,7 @@ use regex::Regex;
 use crate::read::areas::area_of;
 use crate::read::reader::Silence;
 use crate::read::reading_child::{NAME, directly};
+use crate::text::pattern;
 
 /// The bit of SIGKILL in the field ShdPnd of /proc/PID/status.
 const KILLED: u64 = 1 << 8;
@@ -49,10 +50,10 @@ fn text(path: &Path, size: u64) -> Option<String> {
 /// name, and must not make nvpm believe that a driver hangs. A program that changes its user, such as su, also belongs to
 /// the user who has started it, so the real, the effective, the saved and the file system's user must all be this user.
 fn is_held(place: &Path) -> bool {
-    static PENDING: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?m)^ShdPnd:\s*([0-9a-f]+)$").ok());
-    static OWNERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?m)^Uid:((?:\s+\d+){4})$").ok());
+    static PENDING: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^ShdPnd:\s*([0-9a-f]+)$"));
+    static OWNERS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^Uid:((?:\s+\d+){4})$"));
     let Some(status) = text(&place.join("status"), 1 << 16) else { return false };
-    let first = |pattern: &Option<Regex>| Some(pattern.as_ref()?.captures(&status)?.get(1)?.as_str().to_owned());
+    let first = |pattern: &Regex| Some(pattern.captures(&status)?.get(1)?.as_str().to_owned());
     let pending = first(&PENDING).and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or_default();
     let own = rustix::process::geteuid().as_raw().to_string();
     let is_ours = first(&OWNERS).is_some_and(|owners| owners.split_whitespace().all(|owner| owner == own));

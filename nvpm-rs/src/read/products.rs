@@ -5,7 +5,9 @@
 //! Each row names its source. For a new product, add a row, and a machine in tests/nvpm/machines.
 use std::sync::LazyLock;
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
+
+use crate::text::pattern;
 
 /// Whether something can be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +70,9 @@ const GPUS: [Product; 4] = [
 
 /// Returns the row of a GPU that may not take part; None for all others.
 pub fn product_of(model: &str) -> Option<&'static Product> {
-    static PATTERNS: LazyLock<Vec<Option<Regex>>> = LazyLock::new(|| {
-        GPUS.iter().map(|row| RegexBuilder::new(row.pattern).case_insensitive(true).build().ok()).collect()
-    });
-    let matches = |pattern: &Option<Regex>| pattern.as_ref().is_some_and(|pattern| pattern.is_match(model));
-    GPUS.iter().zip(PATTERNS.iter()).find(|(_, pattern)| matches(pattern)).map(|(row, _)| row)
+    static PATTERNS: LazyLock<[Regex; 4]> =
+        LazyLock::new(|| GPUS.each_ref().map(|row| pattern(&format!("(?i){}", row.pattern))));
+    GPUS.iter().zip(PATTERNS.iter()).find(|(_, pattern)| pattern.is_match(model)).map(|(row, _)| row)
 }
 
 /// The drivers of PCI devices that ask the RDMA core for peer memory. mlx5 asks wherever the core has peer memory. Other
