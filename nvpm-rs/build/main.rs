@@ -14,6 +14,7 @@ mod messages;
 mod needed;
 #[path = "../src/explain/placeholder.rs"]
 mod placeholder;
+mod programs;
 mod write;
 
 use std::error::Error;
@@ -29,6 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let facts = blocks::read("data/facts.table", &mut mistakes)?;
     let kinds = blocks::read("data/kinds.table", &mut mistakes)?;
     let lists = blocks::read("data/lists.table", &mut mistakes)?;
+    let programs = blocks::read("data/programs.table", &mut mistakes)?;
     let mut sections = Vec::new();
     for directory in ["data/messages", "data/own", "data/general"] {
         for path in blocks::files(directory)? {
@@ -40,10 +42,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut causes = causes::of_file(&causes, &facts, &mut mistakes);
     let tables = messages::of_files(&sections, &lists, &mut causes, &facts, &kinds, &mut mistakes);
     causes::resolve(&mut causes, &mut mistakes);
+    let programs = programs::of_file(&programs, &mut mistakes);
     if mistakes.print() {
         return Ok(());
     }
     let out = std::env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
     std::fs::write(Path::new(&out).join("tables.rs"), write::tables(&causes, &facts, &kinds, &tables))?;
+    std::fs::write(Path::new(&out).join("programs.rs"), programs)?;
     Ok(())
 }
