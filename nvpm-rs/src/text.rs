@@ -28,6 +28,16 @@ pub fn clean(text: &str) -> String {
 /// Divides a text into lines of at most WIDTH characters at its blanks. A longer word is divided. The first line begins with
 /// FIRST, and the others begin with NEXT.
 pub fn wrapped(text: &str, width: usize, first: &str, next: &str) -> Vec<String> {
+    divided(text, width, first, next, true)
+}
+
+/// Divides a text as `wrapped` does, but a word that is longer than a line stays whole, in a line of its own, because users
+/// copy commands and paths.
+pub fn wrapped_whole(text: &str, width: usize, first: &str, next: &str) -> Vec<String> {
+    divided(text, width, first, next, false)
+}
+
+fn divided(text: &str, width: usize, first: &str, next: &str, divides_words: bool) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
     let mut is_empty = true;
@@ -49,8 +59,13 @@ pub fn wrapped(text: &str, width: usize, first: &str, next: &str) -> Vec<String>
             } else {
                 // A word that no line has room for begins in this one.
                 let whole = width.saturating_sub(indent(lines.len()).chars().count());
-                if rest.len() > whole && length < room {
-                    line.extend(rest.drain(..room - length));
+                let part = match (divides_words, is_empty) {
+                    (true, _) => room.saturating_sub(length),
+                    (false, true) => rest.len(),
+                    (false, false) => 0,
+                };
+                if rest.len() > whole && part > 0 {
+                    line.extend(rest.drain(..part));
                     is_empty = false;
                 }
                 if !is_empty {
@@ -104,5 +119,6 @@ mod tests {
         assert_eq!(wrapped("abcdefghij k", 4, "", ""), ["abcd", "efgh", "ij k"]);
         assert_eq!(wrapped("a abcdefgh", 4, "", ""), ["a ab", "cdef", "gh"]);
         assert!(wrapped("", 4, "x", "").is_empty());
+        assert_eq!(wrapped_whole("ab abcdefghij k", 5, "x ", "  "), ["x ab", "  abcdefghij", "  k"]);
     }
 }

@@ -107,9 +107,15 @@ fn first_lacking(machine: &Machine) -> String {
 /// Returns the answers of the devices.
 pub fn asked(machine: &Machine) -> Rc<IndexMap<String, String>> {
     fn compute(machine: &Machine) -> IndexMap<String, String> {
-        // The files of another machine must not be mixed with the devices of this machine.
-        let is_here = machine.root.is_empty() && !nics(machine).is_empty();
-        let found = if is_here { ask::devices() } else { IndexMap::new() };
+        // The files of another machine must not be mixed with the devices of this machine, so such files have the answers,
+        // too.
+        let found = if nics(machine).is_empty() {
+            IndexMap::new()
+        } else if machine.root.is_empty() {
+            ask::devices()
+        } else {
+            ask::pairs(&machine.all_text(&["/asked"]))
+        };
         let text = if found.is_empty() { "nobody was asked".to_owned() } else { format!("{found:?}") };
         machine.tell("ibv_reg_dmabuf_mr() of no descriptor", &text);
         found

@@ -25,7 +25,7 @@ static CRASH: LazyLock<Regex> = LazyLock::new(|| {
 });
 static CRASH_ENDS: LazyLock<Regex> = LazyLock::new(|| pattern("end trace|end Kernel panic"));
 /// The number of lines that are taken from a crash report in which no line matches `CRASH_ENDS`.
-const CRASH_LINES: usize = 80;
+pub const CRASH_LINES: usize = 80;
 
 /// A long log is shortened in the middle. The first lines stay because the first crash may cause others, and the last lines
 /// because they are the newest.
@@ -43,7 +43,7 @@ const UNREAD: &str = "(the kernel's log cannot be read: run this as root)";
 
 /// Returns the lines to keep. A line that repeats the kernel's command line is left out, because a report must not contain
 /// all of the command line, and a record of the audit is emptied.
-fn wanted<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
+pub fn wanted<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let (mut found, mut left) = (Vec::new(), 0_usize);
     for line in lines {
         if CRASH.is_match(line) {
@@ -102,8 +102,26 @@ mod tests {
     fn a_crash_is_kept_to_its_end() {
         let log = "usb 1\nBUG: x\nRIP: y\n---[ end trace 0 ]---\nusb 2\nnvidia: z\nKernel command line: nvidia\n";
         assert_eq!(wanted(log.lines()), ["BUG: x", "RIP: y", "---[ end trace 0 ]---", "nvidia: z"]);
+        // The command line is left out even inside a crash.
+        let log = "WARNING: x\n[1] Kernel command line: nvidia ks=x\n[3] usb 1-1: new";
+        assert_eq!(wanted(log.lines()), ["WARNING: x", "[3] usb 1-1: new"]);
+    }
+
+    #[test]
+    fn lines_about_these_devices_are_kept() {
+        let lines = [
+            "[1] Kernel command line: nvidia ks=x",
+            "[2] NVRM: loading",
+            "[3] usb 1-1: new",
+            "[4] mlx5_core 0000:04:00.0: firmware",
+            "[5] DMAR: fault",
+        ];
+        assert_eq!(wanted(lines.into_iter()), [lines[1], lines[3], lines[4]]);
+        // The fields of the audit's records have names of processes, and their arguments.
         let audit = "mlx5 audit: type=1400 audit(1): comm=\"secret\"";
         assert_eq!(wanted(audit.lines()), ["mlx5 audit: type=1400 (left out)"]);
+        let audit = "[6] audit: type=1309 audit(1.1:2): argc=2 a0=\"nvidia-x\" a1=\"--token\" a2=\"hunter2\"";
+        assert_eq!(wanted(audit.lines()), ["[6] audit: type=1309 (left out)"]);
     }
 
     #[test]

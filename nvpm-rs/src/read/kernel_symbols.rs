@@ -15,24 +15,36 @@ const VERB: &str = "_reg_user_mr_dmabuf";
 /// the name of a module stands in brackets. If a name stands there several times, the first one counts.
 fn symbols(machine: &Machine) -> Rc<HashMap<String, String>> {
     fn compute(machine: &Machine) -> HashMap<String, String> {
-        let data = machine.read("/proc/kallsyms");
-        let mut found = HashMap::new();
-        for line in data.split(|byte| *byte == b'\n') {
-            if let Some((name, module)) = wanted(line) {
-                found.entry(name).or_insert(module);
-            }
+        // The kernel takes long to print its list, and without the RDMA core it has none of these functions. The core makes
+        // this class, also if it is a part of the kernel itself.
+        if !machine.loaded("ib_core") && !machine.exists("/sys/class/infiniband") {
+            return HashMap::new();
         }
-        found
+        of_list(&machine.read("/proc/kallsyms"))
     }
     machine.once(compute)
 }
 
-fn wanted(line: &[u8]) -> Option<(String, String)> {
-    // Most lines end here. A line has an address, a type, the name, and perhaps the module.
-    let words = [PEER_MEMORY, DMA_BUF, VERB];
-    if !words.iter().any(|word| memchr::memmem::find(line, word.as_bytes()).is_some()) {
-        return None;
+fn of_list(data: &[u8]) -> HashMap<String, String> {
+    let mut begins: Vec<usize> = Vec::new();
+    for word in [PEER_MEMORY, DMA_BUF, VERB] {
+        let begin_of = |at| memchr::memrchr(b'\n', data.get(..at).unwrap_or_default()).map_or(0, |end| end + 1);
+        begins.extend(memchr::memmem::find_iter(data, word.as_bytes()).map(begin_of));
     }
+    begins.sort_unstable();
+    begins.dedup();
+    let mut found = HashMap::new();
+    for begin in begins {
+        let line = data.get(begin..).and_then(|rest| rest.split(|byte| *byte == b'\n').next());
+        if let Some((name, module)) = line.and_then(wanted) {
+            found.entry(name).or_insert(module);
+        }
+    }
+    found
+}
+
+/// Returns the function and the module of a line, which has an address, a type, the name, and perhaps the module.
+fn wanted(line: &[u8]) -> Option<(String, String)> {
     let line = decoded(line);
     let mut fields = line.split([' ', '\t']).filter(|field| !field.is_empty()).skip(2);
     let full = fields.next()?;
@@ -85,5 +97,18 @@ mod tests {
         assert_eq!(found("0000000000000000 t __ksymtab_ib_umem_dmabuf_get\t[ib_uverbs]"), None);
         assert_eq!(found("0000000000000000 T ib_umem_dmabuf_get_pinned\t[ib_uverbs]"), None);
         assert_eq!(found("0000000000000000 T _reg_user_mr_dmabuf\t[x]"), None);
+    }
+
+    #[test]
+    fn the_first_line_of_a_function_counts() {
+        let list = b"0 T ib_umem_dmabuf_get\t[one]\n0 t other\n0 T ib_umem_dmabuf_get\t[two]\n\
+                     0 t efa_reg_user_mr_dmabuf\t[efa]\n0 T ib_register_peer_memory_client\t[ib_core]";
+        let found = of_list(list);
+        let module = |name: &str| found.get(name).map(String::as_str);
+        assert_eq!(module(DMA_BUF), Some("one"));
+        assert_eq!(module("efa_reg_user_mr_dmabuf"), Some("efa"));
+        assert_eq!(module(PEER_MEMORY), Some("ib_core"));
+        assert_eq!(found.len(), 3);
+        assert!(of_list(b"").is_empty());
     }
 }

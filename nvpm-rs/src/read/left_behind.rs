@@ -14,7 +14,7 @@ use crate::read::reader::Silence;
 use crate::read::reading_child::{NAME, directly};
 use crate::text::pattern;
 
-/// The bit of SIGKILL in the field ShdPnd of /proc/PID/status.
+/// The bit of SIGKILL in the field `ShdPnd` of /proc/PID/status.
 const KILLED: u64 = 1 << 8;
 /// The kernel counts in this unit for programs on x86-64 and arm64.
 const TICKS: i64 = 100;

@@ -20,7 +20,7 @@ use crate::read::reading_child::directly;
 use crate::text::clean;
 
 pub const MODULE: &str = "nv_peer_mem";
-/// The name of NVIDIA's own module. A pod can load nv_peer_mem under this name, because the programs of NVIDIA's operators
+/// The name of NVIDIA's own module. A pod can load `nv_peer_mem` under this name, because the programs of NVIDIA's operators
 /// know this name alone, and unload the module before they need its neighbours.
 pub const PEERMEM: &str = "nvidia_peermem";
 /// The description of `nv_peer_mem` in its file, whatever the name of the file.
@@ -187,6 +187,11 @@ impl Machine {
     /// Returns the number of the user who owns a file; None if the file does not exist any more.
     pub fn owner(&self, name: &str) -> Option<u32> {
         self.status(name).map(|status| status.uid())
+    }
+
+    /// Returns the numbers of a file's filesystem and of the file, which tell whether two names lead to one file.
+    pub fn identity(&self, name: &str) -> Option<(u64, u64)> {
+        self.status(name).map(|status| (status.dev(), status.ino()))
     }
 
     /// Returns the bytes of a file; no bytes if the file cannot be read.

@@ -14,6 +14,7 @@ const FILES: [&str; 5] = [
 ];
 
 /// A line of such a file. The name of the module has underscores in place of dashes, as in the kernel.
+#[derive(Clone)]
 pub struct Line {
     pub file: String,
     pub module: String,

@@ -7,7 +7,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use crate::read::machine::{Machine, base};
 
-const MELLANOX: &str = "0x15b3";
+pub const MELLANOX: &str = "0x15b3";
 const INTERFACES: &str = "/sys/class/net/";
 const OPEN_VSWITCH: &str = "ovs-system";
 /// Bonds, bridges and VLANs above each other.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::read::machine::Machine;
 
-const FILE: &str = "/proc/driver/nv_peer_mem/pairs";
+pub const FILE: &str = "/proc/driver/nv_peer_mem/pairs";
 pub const OURS: &str = "ours";
 pub const DRIVER: &str = "driver";
 pub const REFUSED: &str = "refused";

@@ -92,7 +92,7 @@ impl Pci {
     /// Returns the configuration space as numbers of four bytes. Users other than root can read only the first 64 bytes.
     pub fn config(&self, machine: &Machine, size: u64) -> Vec<u32> {
         let data = machine.read_at_most(&format!("{}/config", self.directory), size);
-        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u32::from(*byte));
+        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| (sum << 8) | u32::from(*byte));
         data.chunks(4).map(number).collect()
     }
 }
@@ -303,7 +303,8 @@ mod tests {
 
     #[test]
     fn numbers_are_read_from_texts() {
-        assert_eq!([number("16.0 GT/s"), number("32"), number("x"), number("2.5.1")], [16.0, 32.0, 0.0, 2.5]);
+        let numbers = ["16.0 GT/s", "32", "x", "2.5.1"].map(|text| number(text).to_string());
+        assert_eq!(numbers, ["16", "32", "0", "2.5"]);
         assert_eq!(
             [hexadecimal("0x10de"), hexadecimal("ff"), hexadecimal(""), hexadecimal("0xg")],
             [0x10de, 255, 0, 0]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! The place of this system: a physical machine, a virtual machine, or a container or a chroot, whose kernel belongs to
 //! another system.
-use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 
 use crate::read::machine::Machine;
@@ -181,13 +180,15 @@ pub fn virtual_kind(machine: &Machine) -> Rc<String> {
 
 /// Returns whether the kernel belongs to another system. That system then decides which modules are loaded.
 pub fn kernel_of_another(machine: &Machine) -> bool {
-    let identity = |path: &str| std::fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    // The place of this process counts, also where the files are those of another machine.
+    let own = Machine::new("");
     // Without /proc, an image is being built.
-    let is_chroot = !matches!((identity("/proc/1/root/."), identity("/")), (Ok(one), Ok(other)) if one == other);
+    let init = own.identity("/proc/1/root/.");
+    let is_chroot = init.is_none() || init != own.identity("/");
     if is_chroot || !container(machine).is_empty() {
         return true;
     }
-    let status = Machine::new("").all_text(&["/proc/self/status"]);
+    let status = own.all_text(&["/proc/self/status"]);
     let mask = status.split('\n').find_map(|line| line.strip_prefix("CapEff:\t"));
     let capabilities = mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or_default();
     capabilities & CAP_SYS_MODULE == 0

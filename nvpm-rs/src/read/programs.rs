@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Runs other programs, each with a time limit. A program that hangs in a driver of the kernel cannot be killed. nvpm then
 //! says so and leaves the program, because that driver may never answer.
+use std::env;
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -8,6 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nvpm_foreign::ending::Companion;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -39,6 +42,13 @@ pub fn run_aloud(command: &[&str], limit: Duration) -> Ended {
     started(command, limit, |program| program.stdin(Stdio::null()), None)
 }
 
+/// Returns the directories of programs. cron and plain users may not have those of modinfo.
+fn path() -> OsString {
+    let mut path = env::var_os("PATH").filter(|path| !path.is_empty()).unwrap_or_else(|| "/usr/bin:/bin".into());
+    path.push(":/usr/sbin:/sbin");
+    path
+}
+
 fn started(
     command: &[&str],
     limit: Duration,
@@ -47,11 +57,12 @@ fn started(
 ) -> Ended {
     let Some((name, words)) = command.split_first() else { return Ended::default() };
     let mut program = Command::new(name);
-    let child = prepare(program.args(words).process_group(0)).spawn();
+    let child = prepare(program.args(words).env("PATH", path()).process_group(0)).spawn();
     let mut child = match child {
         Ok(child) => child,
         Err(error) => return Ended { why: format!("cannot be started: {}", reason(&error)), ..Ended::default() },
     };
+    let _companion = Companion::of(i32::try_from(child.id()).unwrap_or_default());
     let deadline = Instant::now() + limit;
     let output = communicate(&mut child, given.unwrap_or_default(), deadline);
     if let (Ok(output), Ok(Some(status))) = (output, wait(&mut child, deadline)) {
@@ -133,13 +144,19 @@ pub fn kill(child: &mut Child, grace: Duration, group: bool) -> bool {
 /// Kills a program with all that it has started, because these may hold its pipe open. Returns a text that says whether it
 /// has ended.
 pub fn stop(child: &mut Child, name: &str) -> String {
-    if kill(child, GRACE, true) {
+    let is_ended = kill(child, GRACE, true);
+    stopped(is_ended, child.id(), name, &mut io::stderr())
+}
+
+/// Returns whether a program that was killed has ended. Warns if it has not.
+fn stopped(is_ended: bool, number: u32, name: &str, warnings: &mut impl Write) -> String {
+    if is_ended {
         return "killed".to_owned();
     }
-    let number = child.id();
     let name = Path::new(name).file_name().map_or(name.into(), std::ffi::OsStr::to_string_lossy);
+    // If this cannot be written, the returned text still says it.
     let _ = writeln!(
-        io::stderr(),
+        warnings,
         "nvpm: {name} (process {number}) does not end, though it was killed, and is left: the kernel, or a driver in it, \
          holds it. dmesg and /proc/{number}/stack say more; only a reboot helps if it stays."
     );
@@ -148,6 +165,9 @@ pub fn stop(child: &mut Child, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
@@ -158,6 +178,11 @@ mod tests {
         assert_eq!(run(&["sh", "-c", "exit 3"], LIMIT, None).code, Some(3));
         assert_eq!(run(&["sh", "-c", "kill -9 $$"], LIMIT, None).code, Some(-9));
         assert_eq!(run(&["/none/such"], LIMIT, None).why, "cannot be started: No such file or directory");
+        // Errors are dropped, and there is nothing to read.
+        let ended = run(&["sh", "-c", "echo yes; echo no >&2; cat"], LIMIT, None);
+        assert_eq!((ended.code, ended.output.as_slice(), ended.why.as_str()), (Some(0), b"yes\n".as_slice(), ""));
+        let ended = run(&["sh", "-c", "exit 7"], LIMIT, None);
+        assert_eq!((ended.code, ended.output, ended.why), (Some(7), Vec::new(), String::new()));
     }
 
     #[test]
@@ -165,9 +190,97 @@ mod tests {
         assert_eq!(run(&["true"], LIMIT, Some(&vec![b'x'; 1 << 20])).code, Some(0));
     }
 
+    /// A file for the numbers of processes, which is removed at the end.
+    struct Note(PathBuf);
+
+    impl Note {
+        fn new(name: &str) -> Self {
+            Self(env::temp_dir().join(format!("nvpm-{name}-{}", std::process::id())))
+        }
+
+        fn number(&self) -> Option<i32> {
+            fs::read_to_string(&self.0).ok().and_then(|text| text.trim().parse().ok())
+        }
+    }
+
+    impl Drop for Note {
+        fn drop(&mut self) {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+
+    /// Runs a script with longer and longer limits until it has noted a process, because on a busy machine the shell may
+    /// not have begun when it is killed. Returns the number of the process.
+    fn stopped_late(script: &str, note: &Note) -> i32 {
+        for (limit, text) in [(500, "0.5"), (5_000, "5"), (50_000, "50")] {
+            let ended = run(&["sh", "-c", script], Duration::from_millis(limit), None);
+            let why = format!("took longer than {text} s and was killed");
+            assert_eq!((ended.code, ended.output, ended.why), (None, Vec::new(), why));
+            if let Some(number) = note.number() {
+                return number;
+            }
+        }
+        panic!("the shell has not begun");
+    }
+
+    fn is_running(number: i32) -> bool {
+        fs::read_to_string(format!("/proc/{number}/stat")).is_ok_and(|stat| !stat.contains(") Z"))
+    }
+
     #[test]
     fn a_program_and_its_children_are_killed() {
-        let ended = run(&["sh", "-c", "sleep 100 & sleep 100"], Duration::from_millis(50), None);
-        assert_eq!((ended.code, ended.why.as_str()), (None, "took longer than 0.05 s and was killed"));
+        let note = Note::new("children");
+        let number = stopped_late(&format!("sleep 300 & echo $! >{}; sleep 300", note.0.display()), &note);
+        let begun = Instant::now();
+        while is_running(number) {
+            assert!(begun.elapsed() < Duration::from_secs(100), "process {number} is left");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn a_pipe_that_is_never_closed_ends_with_the_limit() {
+        // The process is in another session, so it is not killed, and keeps the pipe open.
+        let note = Note::new("pipe");
+        let holds = format!("setsid sh -c 'echo $$ >{}; exec sleep 300' & sleep 300", note.0.display());
+        let begun = Instant::now();
+        let number = stopped_late(&holds, &note);
+        assert!(begun.elapsed() < Duration::from_secs(200) && is_running(number));
+        kill_process(Pid::from_raw(number).unwrap(), Signal::KILL).unwrap();
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_killed_is_left() {
+        // A process of the kernel's cannot be made for a test, so this child is not killed at all.
+        let mut child = Command::new("sleep").arg("300").spawn().unwrap();
+        let number = child.id();
+        let is_ended = wait(&mut child, Instant::now() + Duration::from_millis(300)).unwrap().is_some();
+        let mut warnings = Vec::new();
+        let said = stopped(is_ended, number, "/usr/bin/sleep", &mut warnings);
+        assert_eq!(said, format!("killed, but does not end: process {number} is left"));
+        let warnings = String::from_utf8(warnings).unwrap();
+        assert!(warnings.starts_with(&format!("nvpm: sleep (process {number}) does not end, ")), "{warnings}");
+        assert!(kill(&mut child, Duration::from_secs(100), false));
+        assert_eq!(stopped(true, number, "sleep", &mut Vec::new()), "killed");
+    }
+
+    #[test]
+    fn few_places_start_programs() {
+        // programs.rs waits with a limit, and ends the processes of ask.rs and reader.rs. inputs.rs reads the kernel's log for
+        // `nvpm explain` with a limit of its own, and the command `run` becomes the program.
+        let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut found: Vec<String> = glob::glob(&format!("{}/**/*.rs", top.display()))
+            .unwrap()
+            .map(Result::unwrap)
+            .filter(|path| {
+                let text = fs::read_to_string(path).unwrap();
+                let tested = text.split("#[cfg(test)]").next().unwrap();
+                ["Command::new(", ".spawn(", ".exec("].iter().any(|word| tested.contains(word))
+            })
+            .map(|path| path.strip_prefix(&top).unwrap().display().to_string())
+            .collect();
+        found.sort();
+        let expected = ["explain/inputs.rs", "preload/command.rs", "read/ask.rs", "read/programs.rs", "read/reader.rs"];
+        assert_eq!(found, expected);
     }
 }

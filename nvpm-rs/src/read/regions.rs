@@ -8,7 +8,7 @@ use crate::read::machine::{Machine, base, decoded, own_module, statistics};
 use crate::read::pci::nics;
 use crate::text::clean;
 
-const LIST: &str = "/proc/driver/nv_peer_mem/regions";
+pub const LIST: &str = "/proc/driver/nv_peer_mem/regions";
 
 const NOT_LOADED: &str = "nv_peer_mem is not loaded: no GPU memory is registered through it. \
                           nvpm says whether this machine needs it, and how to load it.";
@@ -171,27 +171,27 @@ pub fn left_out(machine: &Machine, found: &[Region]) -> String {
 }
 
 /// A process and its regions.
-pub struct Process {
+pub struct Process<'a> {
     pub number: u64,
-    pub command: String,
-    pub regions: Vec<Region>,
+    pub command: &'a str,
+    pub regions: &'a [Region],
     pub bytes: u128,
     pub running: bool,
     pub what: String,
 }
 
-impl Process {
-    fn new(machine: &Machine, found: Vec<Region>) -> Option<Self> {
+impl<'a> Process<'a> {
+    fn new(machine: &Machine, found: &'a [Region]) -> Option<Self> {
         let first = found.first()?;
-        let (number, command, started) = (first.process, first.command.clone(), first.started.to_string());
+        let (number, command, started) = (first.process, first.command.as_str(), first.started.to_string());
         // The name of the process in this file may contain blanks, so the fields are counted after the parenthesis that ends
         // the name. Field 19 is the start time. If the start time is not that of the registration, the process has ended,
         // and another process has its number now.
         let stat = machine.text(&format!("/proc/{number}/stat"));
         let fields = stat.rsplit_once(") ").map_or(stat.as_str(), |(_, fields)| fields);
         let running = fields.split_whitespace().nth(19) == Some(started.as_str());
-        let bytes = total(&found);
-        let what = format!("{} of GPU memory, {}", count(&found), size(bytes));
+        let bytes = total(found);
+        let what = format!("{} of GPU memory, {}", count(found), size(bytes));
         Some(Self { number, command, regions: found, bytes, running, what })
     }
 
@@ -214,19 +214,19 @@ fn user(machine: &Machine, process: u64) -> String {
 }
 
 /// Returns the processes of sorted registrations.
-pub fn processes(machine: &Machine, found: &[Region]) -> Vec<Process> {
+pub fn processes<'a>(machine: &Machine, found: &'a [Region]) -> impl Iterator<Item = Process<'a>> {
     let groups = found.chunk_by(|one, other| one.process() == other.process());
-    groups.filter_map(|group| Process::new(machine, group.to_vec())).collect()
+    groups.filter_map(|group| Process::new(machine, group))
 }
 
 /// Returns the processes that have registered the most memory, sorted by number. If several processes have the same amount,
 /// the processes with the smallest numbers are returned.
-pub fn largest(machine: &Machine, found: &[Region]) -> Vec<Process> {
+pub fn largest<'a>(machine: &Machine, found: &'a [Region]) -> Vec<Process<'a>> {
     let mut groups: Vec<&[Region]> = found.chunk_by(|one, other| one.process() == other.process()).collect();
     groups.sort_by_key(|group| std::cmp::Reverse(total(group)));
     groups.truncate(MOST_PROCESSES);
     groups.sort_by_key(|group| group.first().map(Region::process));
-    groups.into_iter().filter_map(|group| Process::new(machine, group.to_vec())).collect()
+    groups.into_iter().filter_map(|group| Process::new(machine, group)).collect()
 }
 
 pub fn count_of_processes(found: &[Region]) -> usize {
@@ -263,7 +263,7 @@ pub fn count(found: &[Region]) -> String {
 }
 
 /// Returns numbers and names of the processes that have an RDMA device open, because only these processes can hold
-/// registrations. The search reads every descriptor of every process, which takes seconds on a busy node. So holders()
+/// registrations. The search reads every descriptor of every process, which takes seconds on a busy node. So `holders`
 /// searches only if the list names no process.
 fn open_devices(machine: &Machine) -> Vec<(u64, String)> {
     let mut found = Vec::new();
@@ -290,8 +290,7 @@ pub fn holders(machine: &Machine) -> Vec<String> {
     let mut found = Vec::new();
     if let Ok(all) = judged(machine).as_ref() {
         let live: Vec<Region> = all.iter().filter(|one| one.state != "orphaned").cloned().collect();
-        let live = processes(machine, &live);
-        found.extend(live.iter().map(|process| format!("{} has {}", process.who(machine), process.what)));
+        found.extend(processes(machine, &live).map(|process| format!("{} has {}", process.who(machine), process.what)));
         found.extend(Some(left_out(machine, all)).filter(|text| !text.is_empty()));
     }
     if found.is_empty() {
