@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Reads this machine: its files, and the output of its programs.
+//! Reads files of this machine, and the output of programs.
 pub mod areas;
 pub mod ask;
 pub mod conf;

@@ -59,13 +59,38 @@ pub fn own_peer_memory(machine: &Machine, nic: &Nic) -> String {
 /// Returns why no device's driver asks for peer memory; an empty string if the driver of some device asks.
 pub fn none_asks(machine: &Machine) -> Rc<String> {
     fn compute(machine: &Machine) -> String {
-        let found: Vec<Asks> = nics(machine).iter().map(|nic| asks(machine, nic)).collect();
-        if found.is_empty() || found.iter().any(|one| one.can != Can::No) {
-            return String::new();
-        }
-        let reasons: IndexSet<&str> = found.iter().map(|one| one.why.as_str()).collect();
-        let reasons = reasons.into_iter().collect::<Vec<_>>().join(", ");
-        if found.len() == 1 { reasons } else { format!("no RDMA device can use it ({reasons})") }
+        why_none(&nics(machine).iter().map(|nic| asks(machine, nic)).collect::<Vec<_>>())
     }
     machine.once(compute)
+}
+
+/// Returns why no device asks. If one of several devices asks, or may ask, the module has something to serve.
+fn why_none(found: &[Asks]) -> String {
+    if found.is_empty() || found.iter().any(|one| one.can != Can::No) {
+        return String::new();
+    }
+    let reasons: IndexSet<&str> = found.iter().map(|one| one.why.as_str()).collect();
+    let reasons = reasons.into_iter().collect::<Vec<_>>().join(", ");
+    if found.len() == 1 { reasons } else { format!("no RDMA device can use it ({reasons})") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_device_that_may_ask_is_enough() {
+        let never = "its driver never asks";
+        for (answers, said) in [
+            (vec![], String::new()),
+            (vec![Can::No], never.to_owned()),
+            (vec![Can::No, Can::No], format!("no RDMA device can use it ({never})")),
+            (vec![Can::No, Can::Yes], String::new()),
+            (vec![Can::Yes, Can::No], String::new()),
+            (vec![Can::No, Can::May], String::new()),
+        ] {
+            let found: Vec<Asks> = answers.iter().map(|can| Asks { can: *can, why: never.to_owned() }).collect();
+            assert_eq!(why_none(&found), said, "{answers:?}");
+        }
+    }
 }

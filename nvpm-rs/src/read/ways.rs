@@ -25,6 +25,8 @@ pub const MARKER: &str = "/sys/module/nv_peer_mem/holders/nvidia_peermem";
 
 /// A GPU and an RDMA device.
 pub type Pair = (String, String);
+/// The ways of each pair, peer memory first.
+pub type Pairs = IndexMap<Pair, Vec<String>>;
 
 /// Returns whether NVIDIA's own module is loaded.
 pub fn peermem_loaded(machine: &Machine) -> bool {
@@ -98,9 +100,9 @@ fn pointer_way(machine: &Machine, gpu: &Gpu, nic: &Nic) -> String {
     if refused(machine).contains(&pair) { own } else { peer_memory_of(machine, gpu).to_owned() }
 }
 
-/// Returns the ways of each GPU with a driver and each RDMA device, peer memory first.
-pub fn of_pairs(machine: &Machine) -> Rc<IndexMap<Pair, Vec<String>>> {
-    fn compute(machine: &Machine) -> IndexMap<Pair, Vec<String>> {
+/// Returns the ways of each GPU with a driver and each RDMA device.
+pub fn of_pairs(machine: &Machine) -> Rc<Pairs> {
+    fn compute(machine: &Machine) -> Pairs {
         let by_dma_buf = dma_buf::taken_by(machine);
         let mut found = IndexMap::new();
         for gpu in usable_gpus(machine).iter() {
@@ -133,12 +135,6 @@ pub fn pointer_ways(machine: &Machine) -> Vec<String> {
     let pairs = of_pairs(machine);
     let found: IndexSet<&String> = pairs.values().flatten().filter(|way| *way != DMA_BUF).collect();
     found.into_iter().cloned().collect()
-}
-
-/// Returns the driver of an RDMA device that serves `ibv_reg_mr` itself; an empty string if none does.
-pub fn own_way(machine: &Machine) -> String {
-    let found = pointer_ways(machine).into_iter().find(|way| way != MODULE && way != PEERMEM);
-    found.unwrap_or_default()
 }
 
 /// Returns whether this machine has GPUs with a driver, but none of them takes part in GPUDirect RDMA.
@@ -236,39 +232,57 @@ fn first_in_the_way(machine: &Machine) -> String {
 }
 
 pub fn there_are(machine: &Machine, way: &str) -> bool {
-    of_pairs(machine).values().flatten().any(|found| found == way)
+    have(&of_pairs(machine), way)
+}
+
+/// Returns whether some pair has a way.
+fn have(pairs: &Pairs, way: &str) -> bool {
+    pairs.values().flatten().any(|found| found == way)
 }
 
 /// Returns whether each GPU reaches some RDMA device by a wanted way, and there are pairs.
-fn each_gpu_reaches(machine: &Machine, is_wanted: impl Fn(&str) -> bool) -> bool {
-    let found = of_pairs(machine);
+fn each_gpu_reaches(pairs: &Pairs, is_wanted: fn(&str) -> bool) -> bool {
     let reached =
-        |name: &String| found.iter().any(|((gpu, _), ways)| gpu == name && ways.iter().any(|way| is_wanted(way)));
-    !found.is_empty() && found.keys().all(|(gpu, _)| reached(gpu))
+        |name: &String| pairs.iter().any(|((gpu, _), ways)| gpu == name && ways.iter().any(|way| is_wanted(way)));
+    !pairs.is_empty() && pairs.keys().all(|(gpu, _)| reached(gpu))
+}
+
+fn is_dma_buf(way: &str) -> bool {
+    way == DMA_BUF
+}
+
+fn needs_no_core(way: &str) -> bool {
+    way != MODULE && way != PEERMEM
 }
 
 /// Returns whether each GPU reaches some RDMA device by dma-buf. This is enough for programs that use dma-buf.
 pub fn dma_buf_serves(machine: &Machine) -> bool {
-    each_gpu_reaches(machine, |way| way == DMA_BUF)
+    each_gpu_reaches(&of_pairs(machine), is_dma_buf)
 }
 
 /// Returns whether each GPU reaches some RDMA device by a way that needs no peer memory of the core.
 pub fn served_without_core(machine: &Machine) -> bool {
-    each_gpu_reaches(machine, |way| way != MODULE && way != PEERMEM)
+    each_gpu_reaches(&of_pairs(machine), needs_no_core)
 }
 
 /// Pairs that have the same ways. Each GPU of the group makes a pair with each device of the group.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Group {
     pub gpus: Vec<String>,
     pub devices: Vec<String>,
     pub ways: Vec<String>,
 }
 
-/// Returns the pairs in groups with the same ways. Devices with the same ways at one GPU are put together first. GPUs with
-/// the same devices and ways are then put together.
+/// Returns the pairs of this machine in groups.
 pub fn grouped(machine: &Machine) -> Vec<Group> {
+    groups(&of_pairs(machine))
+}
+
+/// Returns pairs in groups with the same ways. Devices with the same ways at one GPU are put together first. GPUs with the
+/// same devices and ways are then put together.
+fn groups(pairs: &Pairs) -> Vec<Group> {
     let mut rows: IndexMap<String, IndexMap<Vec<String>, Vec<String>>> = IndexMap::new();
-    for ((gpu, device), ways) in of_pairs(machine).iter() {
+    for ((gpu, device), ways) in pairs {
         rows.entry(gpu.clone()).or_default().entry(ways.clone()).or_default().push(device.clone());
     }
     let mut found: IndexMap<(Vec<String>, Vec<String>), Vec<String>> = IndexMap::new();
@@ -278,4 +292,69 @@ pub fn grouped(machine: &Machine) -> Vec<Group> {
         }
     }
     found.into_iter().map(|((devices, ways), gpus)| Group { gpus, devices, ways }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "0000:03:00.0";
+    const B: &str = "0000:83:00.0";
+    const NIC: &str = "mlx5_0";
+    const OTHER: &str = "efa_0";
+    const OWN: &str = "efa's own";
+
+    fn texts(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn pairs(found: &[(&str, &str, &[&str])]) -> Pairs {
+        let pair = |(gpu, device, ways): &(&str, &str, &[&str])| (((*gpu).into(), (*device).into()), texts(ways));
+        found.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn each_gpu_has_to_reach_a_device() {
+        // The pairs, whether dma-buf serves them, and whether they are served without the core.
+        type Row<'a> = (&'a [(&'a str, &'a str, &'a [&'a str])], bool, bool);
+        let rows: [Row; 10] = [
+            (&[], false, false),
+            (&[(A, NIC, &[])], false, false),
+            (&[(A, NIC, &[MODULE, DMA_BUF])], true, true),
+            (&[(A, NIC, &[MODULE, PEERMEM])], false, false),
+            (&[(A, NIC, &[OWN])], false, true),
+            // Each GPU has to reach at least one device, and need not reach each device.
+            (&[(A, NIC, &[MODULE]), (A, OTHER, &[DMA_BUF])], true, true),
+            (&[(A, NIC, &[DMA_BUF]), (B, NIC, &[MODULE])], false, false),
+            (&[(A, NIC, &[MODULE]), (B, NIC, &[DMA_BUF])], false, false),
+            (&[(A, NIC, &[DMA_BUF]), (B, NIC, &[OWN, MODULE])], false, true),
+            (&[(A, NIC, &[]), (A, OTHER, &[DMA_BUF]), (B, NIC, &[DMA_BUF]), (B, OTHER, &[])], true, true),
+        ];
+        for (found, by_dma_buf, without_core) in rows {
+            let pairs = pairs(found);
+            assert_eq!(each_gpu_reaches(&pairs, is_dma_buf), by_dma_buf, "{found:?}");
+            assert_eq!(each_gpu_reaches(&pairs, needs_no_core), without_core, "{found:?}");
+            for way in [MODULE, PEERMEM, DMA_BUF, OWN] {
+                assert_eq!(have(&pairs, way), found.iter().any(|(.., ways)| ways.contains(&way)), "{found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn gpus_of_a_group_have_the_same_ways_to_the_same_devices() {
+        let both: &[&str] = &[MODULE, DMA_BUF];
+        let found = pairs(&[
+            ("a", "x", both),
+            ("a", "y", both),
+            ("b", "x", both),
+            ("b", "y", both),
+            ("c", "x", both),
+            ("c", "y", &[MODULE]),
+        ]);
+        let group =
+            |gpus: &[&str], devices, ways| Group { gpus: texts(gpus), devices: texts(devices), ways: texts(ways) };
+        let expected =
+            [group(&["a", "b"], &["x", "y"], both), group(&["c"], &["x"], both), group(&["c"], &["y"], &[MODULE])];
+        assert_eq!(groups(&found), expected);
+    }
 }
