@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//! Judges the rates of all pairs. Each rate is compared with the rate that the pair's links allow, and with the rate of the
+//! best pair.
+use crate::facts::distances::Distance;
+use crate::read::machine::Machine;
+use crate::selftest::limits::{Limit, is_software};
+use crate::selftest::trial::Trial;
+use crate::selftest::wording::gigabytes;
+
+/// A rate is marked if it is below this share of the rate that the links allow, or of the best rate.
+const SHARE: f64 = 0.5;
+
+const DIRECTIONS: [&str; 2] = ["to the GPU (the device writes)", "from the GPU (the device reads)"];
+const SWITCHED: &str = "ACS redirect at the switch (nvpm status: PCI, ACS), the IOMMU, or another load";
+
+/// Returns the likely cause if a direction is slow or does not work, by the distance of the pair.
+fn likely(distance: Option<Distance>) -> &'static str {
+    match distance {
+        Some(Distance::Phb) => "the root complex: some forward reads between their root ports slowly or not at all",
+        Some(Distance::Node) => "two root complexes, between which the data passes the processor",
+        Some(Distance::Sys) => "the link between the processors, which the data crosses",
+        _ => SWITCHED,
+    }
+}
+
+/// The best pair in one direction.
+struct Best {
+    rate: f64,
+    limit: Option<Limit>,
+}
+
+/// Adds a remark to each trial for each slow direction.
+pub fn judge(trials: &mut [Trial]) {
+    let rates: [fn(&Trial) -> Option<f64>; 2] = [|trial| trial.to_gpu, |trial| trial.from_gpu];
+    for (rate_of, direction) in rates.into_iter().zip(DIRECTIONS) {
+        let mut best: Option<Best> = None;
+        for trial in trials.iter() {
+            let Some(rate) = rate_of(trial) else { continue };
+            if best.as_ref().is_none_or(|best| rate > best.rate) {
+                best = Some(Best { rate, limit: trial.limit.clone() });
+            }
+        }
+        let Some(best) = best else { continue };
+        for trial in trials.iter_mut() {
+            let remark = rate_of(trial).and_then(|rate| remark(trial, rate, &best, direction));
+            trial.remarks.extend(remark);
+        }
+    }
+}
+
+fn remark(trial: &Trial, rate: f64, best: &Best, direction: &str) -> Option<String> {
+    let text = format!("{} GB/s {direction}", gigabytes(rate));
+    let cause = likely(trial.distance);
+    if let Some(limit) = trial.limit.as_ref().filter(|limit| rate < SHARE * limit.rate) {
+        return Some(format!("{text}, where {} allows {}; likely {cause}", limit.what, gigabytes(limit.rate)));
+    }
+    // Slower links explain a slower rate.
+    let is_slower = matches!((&trial.limit, &best.limit), (Some(own), Some(others)) if own.rate < others.rate);
+    let is_marked = !is_slower && rate < SHARE * best.rate;
+    is_marked.then(|| format!("{text}, and the best pair reaches {}; likely {cause}", gigabytes(best.rate)))
+}
+
+pub fn all_software(machine: &Machine, trials: &[Trial]) -> bool {
+    !trials.is_empty() && trials.iter().all(|trial| is_software(machine, &trial.device))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made::Made;
+
+    #[test]
+    fn devices_of_software_may_be_the_only_ones() {
+        let made = Made::new();
+        made.change(["/sys/class/infiniband/rxe0/node_type = 1: CA"]);
+        let machine = made.read();
+        let trials = ["rxe0", "mlx5_0"].map(|device| Trial::with_rates(0, device, [1.0, 1.0], None));
+        assert!(all_software(&machine, &trials[..1]));
+        assert!(!all_software(&machine, &trials) && !all_software(&machine, &[]));
+    }
+
+    #[test]
+    fn rates_below_half_are_marked() {
+        for (rates, marked) in [
+            // Each direction has its own best pair. A rate is marked below half of the best rate.
+            ([([20.0, 4.0], None), ([5.0, 10.0], None)], [1, 1]),
+            ([([20.0, 5.0], None), ([10.0, 10.0], None)], [0, 0]),
+            ([([20.0, 20.0], None), ([9.9, 9.9], None)], [0, 2]),
+            // A rate is also marked below half of the rate that the links allow.
+            ([([20.0, 20.0], Some(40.0)), ([20.0, 19.0], Some(40.0))], [0, 1]),
+            // Slower links explain a slower rate, and equal links do not.
+            ([([20.0, 20.0], Some(30.0)), ([9.0, 9.0], Some(15.0))], [0, 0]),
+            ([([50.0, 50.0], Some(15.0)), ([9.0, 9.0], Some(15.0))], [0, 2]),
+        ] {
+            let mut trials = rates.map(|(rates, limit)| Trial::with_rates(0, "mlx5_0", rates, limit));
+            judge(&mut trials);
+            assert_eq!(trials.each_ref().map(|trial| trial.remarks.len()), marked);
+            for trial in &mut trials {
+                trial.remarks.clear();
+            }
+            trials.reverse();
+            judge(&mut trials);
+            trials.reverse();
+            assert_eq!(trials.each_ref().map(|trial| trial.remarks.len()), marked);
+        }
+    }
+
+    #[test]
+    fn remarks_name_a_cause() {
+        let mut trials = [[20.0, 20.0], [0.05, 20.0], [20.0, 1.0]].map(|rates| Trial::with_rates(0, "x", rates, None));
+        trials[1].distance = Some(Distance::Phb);
+        trials[2].limit = Some(Limit { rate: 4e9, what: "port 32 Gb/s".to_owned() });
+        judge(&mut trials);
+        let text = "0.050 GB/s to the GPU (the device writes), and the best pair reaches 20.0; likely the root complex: \
+                    some forward reads between their root ports slowly or not at all";
+        assert_eq!(trials[1].remarks, [text]);
+        let text = "1.0 GB/s from the GPU (the device reads), where port 32 Gb/s allows 4.0; likely ACS redirect at the \
+                    switch (nvpm status: PCI, ACS), the IOMMU, or another load";
+        assert_eq!(trials[2].remarks, [text]);
+    }
+}
