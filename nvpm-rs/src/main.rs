@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! The program nvpm-bin: `nvpm explain` and `nvpm compare`. Every other command starts the Python program beside this one.
+//! nvpm says what GPUDirect RDMA needs and has on a node, explains logs, compares nodes, and tests transfers.
 #![forbid(unsafe_code)]
+mod commands;
 mod compare;
 mod explain;
+mod facts;
+#[cfg(test)]
+mod made;
 mod options;
-mod python;
+mod preload;
 mod read;
+mod redact;
+mod report;
+mod selftest;
 mod show;
 mod text;
 
@@ -13,11 +20,11 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Only the word explain is looked at here, because --help and --version without a command are Python's.
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    match words.split_first() {
-        Some((command, options)) if command == "compare" => compare::command::run(options),
-        Some((command, options)) if command == "explain" => explain::command::run(options),
-        _ => python::run(&words),
+    // nvpm starts itself with these words, so that a file or a driver that does not answer stops only that process.
+    match words.first().and_then(|word| word.to_str()) {
+        Some(read::reading_child::WORD) => read::reading_child::run(),
+        Some(read::ask::WORD) => read::ask::run(),
+        _ => commands::run(&words),
     }
 }

@@ -110,7 +110,7 @@ fn compared(options: Options) -> Result<ExitCode, String> {
         ));
     }
     if let Some((path, file)) = file {
-        file.keep(&page::of_fleet(&fleet)).map_err(|error| cannot_write(path, &error))?;
+        file.keep(page::of_fleet(&fleet)).map_err(|error| cannot_write(path, &error))?;
     }
     let mut out = io::stdout().lock();
     let written = if options.json {

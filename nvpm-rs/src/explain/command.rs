@@ -168,7 +168,7 @@ fn print(options: &Options, logs: &Logs, out: &mut dyn Write) -> io::Result<Exit
     let hosts = hosts_of(logs.scan.sources());
     let is_own = options.here || options.journal || options.dmesg;
     let is_here = is_own || (node::is_here(&hosts) && !node::is_older(&options.files));
-    let node = if is_here && !verdict.causes.is_empty() { Node::of_this_machine() } else { None };
+    let node = (is_here && !verdict.causes.is_empty()).then(Node::of_this_machine);
     if let Some(node) = &node {
         node.compare(&mut verdict);
     }

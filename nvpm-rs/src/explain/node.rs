@@ -1,29 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! The facts of this node, as `nvpm status --json` prints them. They confirm a cause that a log shows or speak against it,
+//! The facts of this node, which `nvpm status` prints. They confirm a cause that a log shows or speak against it,
 //! and never add a cause.
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
-use serde_json::Value;
-
+use crate::commands::machine;
 use crate::explain::inputs::written;
 use crate::explain::judge::{Found, Verdict, rank};
 use crate::explain::table::Sure;
-use crate::python;
+use crate::facts::all::status_of;
+use crate::facts::fact::{Fact, Verdict as State};
 
 /// The sections of devices. A node has a section for each device.
 const DEVICES: &[(&str, &str)] = &[("GPUs", "GPU "), ("RDMA devices", "RDMA device ")];
-
-pub struct Fact {
-    pub section: String,
-    pub name: String,
-    pub value: String,
-    pub verdict: String,
-    pub advice: String,
-}
 
 pub struct Node {
     facts: Vec<Fact>,
@@ -37,20 +28,8 @@ pub struct Seen<'a> {
 }
 
 impl Node {
-    /// Asks for the facts of this machine. Returns None if nobody can say them.
-    pub fn of_this_machine() -> Option<Self> {
-        let words: Vec<OsString> = vec!["status".into(), "--json".into()];
-        let output = python::command(&words).output().ok()?;
-        let object: Value = serde_json::from_slice(&output.stdout).ok()?;
-        let text = |fact: &Value, key: &str| fact.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let facts = object.get("facts")?.as_array()?.iter().map(|fact| Fact {
-            section: text(fact, "section"),
-            name: text(fact, "name"),
-            value: text(fact, "value"),
-            verdict: text(fact, "verdict"),
-            advice: text(fact, "advice"),
-        });
-        Some(Self { facts: facts.collect() })
+    pub fn of_this_machine() -> Self {
+        Self { facts: status_of(&machine(false)).facts }
     }
 
     /// Returns the facts at the lines of STATUS, as "access: `memory lock`; module: `state`".
@@ -60,10 +39,10 @@ impl Node {
             let Some((section, names)) = part.split_once(':') else { continue };
             for name in names.split('`').skip(1).step_by(2) {
                 for fact in self.facts.iter().filter(|fact| is_of(fact, section.trim(), name)) {
-                    match fact.verdict.as_str() {
-                        "bad" | "warn" => seen.confirm.push(fact),
-                        "good" => seen.contradict.push(fact),
-                        _ => {}
+                    match fact.verdict {
+                        State::Bad | State::Warn => seen.confirm.push(fact),
+                        State::Good => seen.contradict.push(fact),
+                        State::None | State::Unread => {}
                     }
                 }
             }
@@ -136,17 +115,11 @@ pub fn is_older(files: &[PathBuf]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::fact::{bad, good};
 
     #[test]
     fn the_column_of_a_cause_finds_the_lines_of_status() {
-        let fact = |section: &str, name: &str, verdict: &str| Fact {
-            section: section.into(),
-            name: name.into(),
-            value: "v".into(),
-            verdict: verdict.into(),
-            advice: String::new(),
-        };
-        let facts = vec![fact("module", "state", "bad"), fact("RDMA device mlx5_0", "port 1", "good")];
+        let facts = vec![bad("module", "state", "v"), good("RDMA device mlx5_0", "port 1", "v")];
         let node = Node { facts };
         let seen = node.seen("module: `state`; RDMA devices: `port`");
         assert_eq!((seen.confirm.len(), seen.contradict.len()), (1, 1));

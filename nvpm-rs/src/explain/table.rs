@@ -69,7 +69,7 @@ pub struct Cause {
     pub status: &'static str,
     /// The difference between this cause and other causes that print the same message.
     pub tell: &'static str,
-    /// The action on the machine that asks, with the words of facts/advice.py in braces.
+    /// The action on the machine that asks, with the words of facts/advice.rs in braces.
     pub here: &'static str,
     /// Loading or setting up `nv_peer_mem` helps.
     pub ours: bool,

@@ -4,8 +4,9 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::show::release::release;
+use crate::show::utc;
 use crate::text::clean;
 
 /// A border marks each level that needs attention, because a colour alone tells nothing on paper.
@@ -113,25 +114,9 @@ pub fn page(title: &str, body: &[Markup]) -> String {
          initial-scale=1\">\n<title>{}</title>\n<style>{STYLE}</style></head>\n<body><main>\n{body}</main><footer>Made \
          on {} by nvpm {}.</footer></body></html>\n",
         escaped(title),
-        in_utc(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())),
-        env!("CARGO_PKG_VERSION")
+        utc::now_for_people(),
+        release()
     )
-}
-
-/// Returns the date and the minute of a time in seconds since 1970, in UTC.
-fn in_utc(seconds: u64) -> String {
-    let (days, minutes) = (seconds / 86_400, seconds % 86_400 / 60);
-    // Counts the days from the first of March of the year 0, so that a leap day is the last day of its year. An era has
-    // 400 years.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
 }
 
 /// A new file that only its owner can read. It is made before the page is made, so that the user sees an error at once. An
@@ -151,8 +136,10 @@ impl NewFile {
         Ok(Self { path: path.to_owned(), file: options.open(path)?, is_kept: false })
     }
 
-    pub fn keep(mut self, text: &str) -> io::Result<()> {
-        self.file.write_all(text.as_bytes())?;
+    /// Writes the file. A file that would be larger than the user may have gives an error.
+    pub fn keep(mut self, data: impl AsRef<[u8]>) -> io::Result<()> {
+        nvpm_foreign::ending::outlive_full_files();
+        self.file.write_all(data.as_ref())?;
         self.file.sync_all()?;
         self.is_kept = true;
         Ok(())
@@ -180,15 +167,18 @@ mod tests {
     }
 
     #[test]
-    fn days_have_dates() {
-        for (seconds, text) in [
-            (0, "1970-01-01 00:00 UTC"),
-            (951_782_400, "2000-02-29 00:00 UTC"),
-            (951_868_800, "2000-03-01 00:00 UTC"),
-            (1_735_689_599, "2024-12-31 23:59 UTC"),
-            (1_795_867_200, "2026-11-28 12:00 UTC"),
+    fn a_mark_tells_what_the_colour_tells() {
+        for (share, expected) in [
+            (Some(1.2), "<td class=\"h0\">x</td>"),
+            (Some(0.95), "<td class=\"h0\">x</td>"),
+            (Some(0.94), "<td class=\"h1\">x</td>"),
+            (Some(0.79), "<td class=\"h2\">▼ x</td>"),
+            (Some(0.5), "<td class=\"h2\">▼ x</td>"),
+            (Some(0.3), "<td class=\"h3\">▼▼ x</td>"),
+            (Some(0.1), "<td class=\"h4\">▼▼▼ x</td>"),
+            (None, "<td class=\"h4\">▼▼▼ x</td>"),
         ] {
-            assert_eq!(in_utc(seconds), text);
+            assert_eq!(heat(share, "x", "").0, expected);
         }
     }
 
