@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Facts about this node, each with a verdict and advice."""

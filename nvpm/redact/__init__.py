@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Removes names and numbers that identify people, hosts, jobs and cards from a text."""
