@@ -3,135 +3,122 @@
 (tests/try_mutants.py). Most mistakes are small: a boundary, the second of two, a condition that
 holds too often."""
 
-NODE, DECIDE, PLACES, CACHE = "node.py", "decide.py", "places.py", "cache.py"
-SERVE, BUILD, OWNERS = "serve.py", "build.py", "owners.py"
+NODE, DECIDE, PLACES, CACHE = "node.rs", "decide.rs", "places.rs", "cache.rs"
+SERVE, BUILD, OWNERS, PORT = "serve.rs", "build.rs", "owners.rs", "port.rs"
+METRICS, SETTINGS = "metrics.rs", "settings.rs"
 
 MUTANTS = [
     # ---- the node ----
-    ("test_decide.py::test_the_first_start", NODE, 'rf" {REGISTER}', 'rf"{REGISTER}'),
     (
-        "test_decide.py::test_the_core_gets_peer_memory",
+        "decide::tests::the_first_start",
         NODE,
-        "if self.exporter[0] != core:",
-        "if not self.exporter[0]:",
+        ".filter(|name| *name == REGISTER)",
+        ".filter(|name| name.ends_with(REGISTER))",
     ),
+    ("decide::tests::the_core_gets_peer_memory", NODE, "known.0 != core", "known.0.is_empty()"),
     (
-        "test_cache.py::test_a_module_without_a_build_id",
+        "cache::tests::a_module_without_a_build_id",
         NODE,
         '"notes/.note.gnu.build-id", "srcversion", ',
         '"notes/.note.gnu.build-id", ',
     ),
     (
-        "test_decide.py::test_not_registered",
+        "decide::tests::not_registered",
         NODE,
-        'for core in ("ib_core", "ib_uverbs")',
-        'for core in ("ib_core",)',
+        "CORE.iter().any(|core|",
+        "CORE[..1].iter().any(|core|",
     ),
-    (
-        "test_decide.py::test_not_registered",
-        NODE,
-        "return holds and (not self",
-        "return holds or (not self",
-    ),
-    ("test_decide.py::test_an_early_operator", NODE, "self.exists(VALIDATIONS) and ", ""),
+    ("decide::tests::not_registered", NODE, "holds && (!self", "holds || (!self"),
+    ("decide::tests::an_early_operator", NODE, "self.exists(VALIDATIONS) && ", ""),
     # ---- the next step ----
     (
-        "test_decide.py::test_a_container_ends",
+        "decide::tests::a_container_ends",
         DECIDE,
-        'elif name == "nv_peer_mem" and node.ofed_leaves():',
-        "elif node.ofed_leaves():",
+        'name == "nv_peer_mem" && node.ofed_leaves()',
+        "node.ofed_leaves()",
     ),
     (
-        "test_decide.py::test_the_drivers_container_unloads",
+        "decide::tests::the_drivers_container_unloads",
         DECIDE,
-        "    if node.lacks_uvm():\n        return NO_UVM\n",
+        "    if node.lacks_uvm() {\n        return Some(NO_UVM);\n    }\n",
         "",
     ),
-    ("test_decide.py::test_no_cuda", DECIDE, "    elif node.lacks_uvm():\n", "    elif False:\n"),
     (
-        "test_decide.py::test_the_first_start",
+        "decide::tests::no_cuda",
         DECIDE,
-        "or len(node.core()) < 2",
-        "or len(node.core()) < 1",
+        "} else if node.lacks_uvm() {",
+        "} else if node.lacks_uvm() && own.references > 9 {",
     ),
     (
-        "test_decide.py::test_another_version",
-        DECIDE,
-        "    if own.references:\n",
-        "    if own.references > 1:\n",
+        "decide::tests::the_first_start",
+        NODE,
+        "found.len() == CORE.len() &&",
+        "!found.is_empty() &&",
     ),
+    ("decide::tests::another_version", DECIDE, "own.references > 0", "own.references > 1"),
     # ---- where files are ----
+    ("places::tests::the_headers", PLACES, "= [DRIVER, HOST].map", "= [HOST, DRIVER].map"),
     (
-        "test_places.py::test_headers",
+        "places::tests::the_loaded_driver",
         PLACES,
-        "for root in (node.path(DRIVER), node.path(HOST)):",
-        "for root in (node.path(HOST), node.path(DRIVER)):",
+        'if is_loaded(node, &file, "nvidia", true, field) {',
+        "if driver.live {",
     ),
     (
-        "test_places.py::test_the_loaded_driver",
+        "places::tests::a_driver_without_a_checksum",
         PLACES,
-        '            if is_loaded(node, file, "nvidia"):\n',
-        "            if True:\n",
-    ),
-    (
-        "test_places.py::test_a_driver_without_a_checksum",
-        PLACES,
-        'for checked in ("srcversion", "version"):',
-        'for checked in ("srcversion",):',
+        'in ["srcversion", "version"]',
+        'in ["srcversion"]',
     ),
     # ---- the cache ----
     (
-        "test_cache.py::test_every_part_of_the_key",
+        "cache::tests::every_part_of_the_key",
         CACHE,
-        "**{module.name: module.identity for module in neighbours}",
-        "**{module.name: module.version for module in neighbours}",
+        "(module.name, module.identity)",
+        "(module.name, module.version)",
     ),
     (
-        "test_cache.py::test_a_damaged_entry",
+        "cache::tests::a_damaged_entry",
         CACHE,
-        "if checksum != sum_of(place / file):",
-        "if False:",
+        "if expected != sum_of(&place.join(&file))? {",
+        "if expected.is_empty() {",
     ),
-    (
-        "test_cache.py::test_only_the_last_entries_stay",
-        CACHE,
-        "entries[MOST:]",
-        "entries[MOST + 1 :]",
-    ),
-    ("test_cache.py::test_others_can_write", CACHE, "stat.S_IWGRP | stat.S_IWOTH", "stat.S_IWOTH"),
-    ("test_cache.py::test_a_driver", CACHE, "complete = all(", "complete = not any("),
+    ("cache::tests::only_the_last_entries_stay", CACHE, "skip(MOST)", "skip(MOST + 1)"),
+    ("cache::tests::others_can_write", CACHE, "0o022", "0o002"),
+    ("cache::tests::a_driver", CACHE, ".into_iter().all(|name|", ".into_iter().any(|name|"),
     # ---- attempts ----
+    ("serve::tests::the_build_fails", SERVE, "1 << count.min(16)", "2 << count.min(16)"),
     (
-        "test_serve.py::test_the_build_fails",
+        "serve::tests::the_build_fails",
         SERVE,
-        "FIRST << (self.failures - 1)",
-        "FIRST << self.failures",
+        ".filter(|last| last.key == key).map_or",
+        ".map_or",
     ),
     (
-        "test_serve.py::test_the_build_fails",
+        "serve::tests::a_part_is_missing",
         SERVE,
-        "self.failures + 1 if key == self.failed else 1",
-        "self.failures + 1",
+        "if state == State::Waiting { FIRST }",
+        "if state == State::Blocked { FIRST }",
     ),
+    ("serve::tests::the_end", SERVE, ".filter(|own| own.name == self.settings.name) else", " else"),
+    ("serve::tests::the_owners_are_told_once_a_minute", SERVE, "now < *asked + OWNERS", "false"),
+    # ---- the build, the settings and the owners ----
     (
-        "test_serve.py::test_a_part_is_missing",
-        SERVE,
-        'longest = FIRST if state == "waiting" else LATEST',
-        "longest = LATEST",
-    ),
-    (
-        "test_serve.py::test_the_end",
-        SERVE,
-        "if not own or own.name != self.settings.name:",
-        "if not own:",
-    ),
-    # ---- the build and the owners ----
-    (
-        "test_settings.py::test_the_reason_of_a_failed_build",
+        "build::tests::the_reason_of_a_failed_build",
         BUILD,
-        "ours or errors[:1] or",
-        "errors[:1] or ours or",
+        "log.lines().rev().find_map(",
+        "log.lines().find_map(",
     ),
-    ("test_owners.py::test_a_pod", OWNERS, '.replace("_", "-")', ""),
-    ("test_owners.py::test_several", OWNERS, 'if one.state != "orphaned"', ""),
+    ("build::tests::a_build", BUILD, 'arg("-RLp")', 'arg("-Lp")'),
+    ("settings::tests::wrong_settings", SETTINGS, ".filter(|_| is_number)", ""),
+    ("owners::tests::a_pod", OWNERS, ".replace('_', \"-\")", ".to_owned()"),
+    ("owners::tests::several", OWNERS, 'text("state") == "orphaned"', "process == 0"),
+    # ---- the metrics ----
+    ("metrics::tests::of_the_pod", METRICS, ".replace('\\n', \"\\\\n\")", ""),
+    (
+        "port::tests::a_silent_client",
+        PORT,
+        "self.client.set_read_timeout(self.left()?)?;",
+        "self.left()?;",
+    ),
 ]

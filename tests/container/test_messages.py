@@ -1,87 +1,60 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Each message of the pod has a row of its own in nvpm-rs/data/own, and each of the pod's rows is a
-message of the pod."""
+message of the pod. The messages are the strings of the pod's program."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import pytest
-from files import KERNEL, Files
+from keeper import text
 from own import MESSAGES, Own, rows
 
-from keeper import cache, decide, places, serve, settings
-from keeper.serve import Keeper
-
-TOP = Path(__file__).resolve().parents[2]
 POD = [one for one in MESSAGES if one.group == "pod"]
 
-
-def missing(find: object, *words: object) -> str:
-    """Returns what is said about a part that is missing."""
-    with pytest.raises(places.Missing) as caught:
-        find(*words)  # type: ignore[operator]
-    return f"waiting: {caught.value}"
-
-
-def wrong(name: str, value: str) -> str:
-    with pytest.raises(settings.Wrong) as caught:
-        settings.settings({name: value}, TOP)
-    return str(caught.value)
-
-
-@pytest.fixture
-def said(node: Files, tmp_path: Path) -> list[str]:
-    """Returns the messages of the pod, one of each kind, as its functions make them."""
-    node.load("nvidia", "550.1")
-    node.load_core()
-    kept = cache.Cache(tmp_path / "cache")
-    found = [
-        missing(places.find_headers, node),
-        missing(places.find_driver, node, kept),
-        missing(places.find_core, node),
-        wrong("NVPM_NAME", "x"),
-        wrong("NVPM_PARAMETERS", "x"),
-        wrong("NVPM_METRICS_PORT", "x"),
-        f"blocked: {decide.NVIDIAS}",
-        f"unloaded: {decide.ASKED}",
-        "failed: the build: pahole is missing, which the build of modules runs",
-        "failed: a file cannot be read or written: [Errno 28] No space left on device",
-    ]
-    waits = [decide.NO_DRIVER, decide.STARTING, decide.NO_UVM, decide.NO_CORE]
-    waits += [decide.OFED_NOT_READY, decide.NO_PEER_MEMORY, decide.DRIVER_NOT_READY]
-    waits += [serve.WAS_TAKEN]
-    found += [f"waiting: {reason}" for reason in waits]
-    node.load_own("nvidia_peermem")
-    for references, version in ((0, "2.0.0"), (1, "2.0.1")):
-        node.load_own("nvidia_peermem", references=references)
-        step = decide.decide(node, "nvidia_peermem", version)
-        found.append(f"{step.state}: {step.reason}")
-    (tmp_path / "cache").chmod(0o777)
-    with pytest.raises(cache.Unsafe) as caught:
-        cache.Cache(tmp_path / "cache")
-    found.append(str(caught.value))
-    assert KERNEL in found[0]
-    return [f"nv-peer-mem: {text}" for text in found]
+# The beginning of each text, with the state and the source that has the text.
+TEXTS = {
+    "waiting": {
+        "decide": [
+            "NVIDIA's driver is not loaded",
+            "NVIDIA's driver is being loaded",
+            "the module nvidia_uvm is not loaded",
+            "the RDMA core is not loaded",
+            "the OFED container is not ready",
+            "the driver's container is not ready",
+            "the RDMA core that is loaded has no peer memory",
+        ],
+        "places": [
+            "no headers of kernel",
+            "NVIDIA's driver was unloaded",
+            "the file of the loaded driver",
+            "the files of the loaded RDMA core",
+        ],
+        "serve": ["somebody else has unloaded the module"],
+    },
+    "blocked": {"decide": ["NVIDIA's own nvidia_peermem is loaded"]},
+    "unloaded": {"decide": ["the module was unloaded on request"]},
+    "failed": {"serve": ["the build: ", "a file cannot be read or written: "]},
+    "ready": {"decide": ["7 7 is registered with the RDMA core"]},
+    "held": {"decide": ["7; 7, but programs have GPU memory registered"]},
+    # These messages have no state.
+    "": {
+        "settings": ["NVPM_NAME=", "NVPM_PARAMETERS has ", "NVPM_METRICS_PORT="],
+        "cache": ["others than root can write to "],
+    },
+}
+SAID = [
+    f"nv-peer-mem: {state}{': ' if state else ''}{text(file, beginning)}"
+    for state, files in TEXTS.items()
+    for file, beginnings in files.items()
+    for beginning in beginnings
+]
 
 
-def rows_of(text: str) -> list[Own]:
-    return [one for one in rows(text) if one in POD]
+def rows_of(said: str) -> list[Own]:
+    return [one for one in rows(said) if one in POD]
 
 
-def test_each_message_has_one_row(said: list[str]) -> None:
-    for text in said:
-        assert len(rows_of(text)) == 1, text
+def test_each_message_has_one_row() -> None:
+    for said in SAID:
+        assert len(rows_of(said)) == 1, said
 
 
-def test_each_row_is_a_message(said: list[str]) -> None:
-    found = {one.id for text in said for one in rows_of(text)}
+def test_each_row_is_a_message() -> None:
+    found = {one.id for said in SAID for one in rows_of(said)}
     assert found == {one.id for one in POD}
-
-
-def test_the_program_says_what_the_test_says() -> None:
-    """The texts above that no function returns stand in the program."""
-    source = Path(Keeper.__module__.replace(".", "/"))
-    text = (Path(__file__).resolve().parents[2] / "container" / source).with_suffix(".py")
-    for words in ('f"the build: {failed}', 'f"a file cannot be read or written: {error}"'):
-        assert words in text.read_text(encoding="utf-8")

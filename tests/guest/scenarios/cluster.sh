@@ -103,9 +103,9 @@ nics_are_there "with registrations"
 rm -f "$OFED_SHOWN/.driver-ready"
 driver_stop
 driver_is_whole "the driver's container has refused" "$NEW"
+pod_says "the pod says that it waits" 'held: .* is ending or starting, but programs have GPU memory registered'
 check "the pod cannot unload, and says how many hold" eval '! in_pod unload >/tmp/said'
 check "and names the way to learn who" grep -q 'references to the module are held; with the rights of owners.yaml' /tmp/said
-pod_says "the pod says that it waits" 'held: .* is ending or starting, but programs have GPU memory registered'
 check "the registrations end" ended_well
 pod_says "and the module is unloaded" 'unloaded'
 check "it is gone" test ! -d /sys/module/nvidia_peermem
