@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Makes the two source packages of a release: a source rpm and, for Debian, the upstream
-# tarball; nvpm as one file, nvpm-bin and the preloaded library, for machines and containers
+# tarball; nvpm-bin, which is nvpm as one file, and the preloaded library, for machines and containers
 # without them; the sources of nvpm-bin's crates; also a record of the tools, and the checksums of
 # all files. The repository is cloned, so the
 # packages contain only committed files; other changes are named. The same commit and the same tools,
@@ -22,7 +22,7 @@ library lld or, of each processor, binutils; for nvpm-bin cargo and rustc 1.85 o
 with the library, the C compiler and Debian 11's C library of each processor.
   --without-rust     compile no Rust: the packages then build only on machines with Rust
   --without-program  compile no nvpm-bin, for ARCH (x86_64 or aarch64) or at all: packages
-                     have no nvpm explain or compare then, unless there is a cargo where they are built
+                     have no nvpm then, unless there is a cargo where they are built
   --without-rpm      make no source rpm
 Environment:
   GIT_URL=     repository to clone        (default: the one this script is in)
@@ -276,11 +276,10 @@ release=${newest##*-}
 name=nvidia-peer-memory-$version
 tarball=$OUT/nvidia-peer-memory_$version.orig.tar.gz
 srpm=$OUT/nvidia_peer_memory-$version-$release.src.rpm
-pyz=$OUT/nvpm-$version.pyz
 made_with=$OUT/nvidia-peer-memory_$version.made-with
 sums=$OUT/SHA256SUMS
 crates=$OUT/nvpm-$version-crates.tar.xz
-for file in "$tarball" "$srpm" "$pyz" "$made_with" "$sums" "$crates" "$OUT/nvpm-$version-x86_64" "$OUT/nvpm-$version-aarch64" \
+for file in "$tarball" "$srpm" "$made_with" "$sums" "$crates" "$OUT/nvpm-$version-x86_64" "$OUT/nvpm-$version-aarch64" \
 	"$OUT/libnvpm_preload-$version"-*.so; do free_name "$file"; done
 
 echo
@@ -321,11 +320,15 @@ for arch in $programs; do
 	echo "Compiling the Rust: nvpm-rs/prebuilt/$arch..."
 	sh nvpm-rs/compile release "$arch" || die "nvpm-bin is not compiled for $arch; the lines above say why."
 done
-for arch in ${programs:+crates.tar.xz} $programs; do
-	set -- "$@" --prefix="$name/nvpm-rs/prebuilt/" --add-file="nvpm-rs/prebuilt/$arch" --add-file="nvpm-rs/prebuilt/$arch.made"
+files=${programs:+crates.tar.xz}
+# The second one is the program of the container image.
+for arch in $programs; do files="$files $arch keeper-$arch"; done
+for file in $files; do
+	set -- "$@" --prefix="$name/nvpm-rs/prebuilt/" --add-file="nvpm-rs/prebuilt/$file" --add-file="nvpm-rs/prebuilt/$file.made"
 done
 # The identity of a build has the commit (build/identity).
 git rev-parse HEAD >build/commit
+for arch in $programs; do sh nvpm-rs/compile stamp "$arch"; done
 set -- "$@" --prefix="$name/build/" --add-file=build/commit
 [ -z "$lacks" ] || [ "$without_rust" ] ||
 	die "$why. The packages would lack$lacks. Install what is missing and run this again, or choose --without-rust for packages that build only on machines with Rust."
@@ -334,19 +337,6 @@ echo "Building debian tarball for nvidia-peer-memory..."
 # The archive has git's order, the commit's time, and no name of an owner.
 git -c tar.umask=0022 archive --format=tar "$@" --prefix="$name/" HEAD >"$work/$name.tar"
 gzip -n -9 "$work/$name.tar"
-
-echo "Building nvpm as one file..."
-# Python runs what is called __main__.py in an archive, whatever stands before that. In a zip
-# times are local ones; and at its end git writes a comment, the commit, behind its length in two
-# bytes: Python before 3.8 reads no archive that has one.
-cp nvpm/__main__.py "$work/"
-TZ=UTC git -c tar.umask=0022 archive --format=zip -9 --add-file="$work/__main__.py" HEAD nvpm >"$work/nvpm.zip"
-commit=$(git rev-parse HEAD)
-{
-	echo '#!/usr/bin/env python3'
-	head -c "-$((${#commit} + 2))" "$work/nvpm.zip"
-	printf '\0\0'
-} >"$work/nvpm.pyz"
 
 # For containers, whose processor may be another one, and whose C library an older one.
 libraries='' unlinked=''
@@ -389,7 +379,6 @@ else
 	srpm=
 fi
 deliver "$work/$name.tar.gz" "$tarball"
-deliver "$work/nvpm.pyz" "$pyz"
 for library in $libraries; do deliver "$work/$library" "$OUT/$library"; done
 singles=
 for arch in $programs; do
@@ -403,7 +392,7 @@ done
 describe >"$work/made-with"
 deliver "$work/made-with" "$made_with"
 # shellcheck disable=SC2086 # names without blanks
-(cd "$OUT" && sha256sum "${tarball##*/}" ${srpm:+"${srpm##*/}"} "${pyz##*/}" $singles $libraries "${made_with##*/}") >"$work/sums"
+(cd "$OUT" && sha256sum "${tarball##*/}" ${srpm:+"${srpm##*/}"} $singles $libraries "${made_with##*/}") >"$work/sums"
 deliver "$work/sums" "$sums"
 
 echo
@@ -412,15 +401,14 @@ name_changes
 for arch in x86_64 aarch64; do
 	case $programs in
 	*$arch*) ;;
-	*) echo "Not made: nvpm-$version-$arch. So packages for $arch have no nvpm explain or compare, unless there is a cargo where they are built." ;;
+	*) echo "Not made: nvpm-$version-$arch. So packages for $arch have no nvpm, unless there is a cargo where they are built." ;;
 	esac
 done
 [ -z "$unlinked" ] || echo "Not made: ${unlinked#, }."
 [ -z "$srpm" ] || echo "Built: $srpm"
 echo "Built: $tarball"
-echo "Built: $pyz (python3 ${pyz##*/}, on any machine)"
-for library in $libraries; do echo "Built: $OUT/$library (for nvpm run, beside ${pyz##*/})"; done
-for arch in $programs; do echo "Built: $OUT/nvpm-$version-$arch (nvpm explain, without an installation)"; done
+for library in $libraries; do echo "Built: $OUT/$library (for nvpm run, beside nvpm-$version-ARCH)"; done
+for arch in $programs; do echo "Built: $OUT/nvpm-$version-$arch (nvpm without an installation)"; done
 echo "Made with: $made_with"
 echo "Checksums: $sums (sha256sum -c SHA256SUMS)"
 cat <<EOT

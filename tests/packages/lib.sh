@@ -118,9 +118,8 @@ explains() {
 
 # explains_nothing: checks that a package that was made without the program says so.
 explains_nothing() {
-	check "there is no program" [ ! -e "$program" ]
 	check "explain cannot be called" fails saying nvpm explain /tmp/failure
-	check "it is said why" says "nvpm: explain needs the program nvpm-bin, and there is no $program"
+	check "it is said why" says "nvpm: this package was made without the program nvpm-bin"
 }
 
 # quiet LIBRARY: checks that a program starts with LIBRARY preloaded, and that LIBRARY prints
@@ -133,12 +132,21 @@ quiet() {
 
 # on_dma_buf COMMAND...: runs COMMAND on a made-up machine with dma-buf and without peer memory.
 on_dma_buf() {
-	[ -e /tmp/on_dma_buf ] || PYTHONPATH=/checkout/tests/nvpm python3 -B - <<-'MACHINE'
-		from machine import Machine
-		it = Machine("/tmp/on_dma_buf")
-		it.gone("/sys/module/nv_peer_mem", "/sys/module/nvidia_peermem")
-		it.put("/proc/kallsyms", "0 T ib_umem_dmabuf_get\t[ib_uverbs]\n0 t mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]")
-	MACHINE
+	local root=/tmp/on_dma_buf gpu=/sys/bus/pci/devices/0000:03:00.0 nic=/sys/bus/pci/devices/0000:04:00.0
+	[ -e $root ] || {
+		mkdir -p $root/{proc,sys/module/{nvidia,ib_core},$gpu,$nic,sys/bus/pci/drivers/{nvidia,mlx5_core},sys/class/infiniband/mlx5_0}
+		printf '0 T ib_umem_dmabuf_get\t[ib_uverbs]\n0 t mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]\n' >$root/proc/kallsyms
+		echo 590.1 >$root/sys/module/nvidia/version
+		echo OE >$root/sys/module/nvidia/taint
+		echo 0x10de >$root$gpu/vendor
+		echo 0x030200 >$root$gpu/class
+		echo 0x2330 >$root$gpu/device
+		echo 0x15b3 >$root$nic/vendor
+		echo 0x020700 >$root$nic/class
+		ln -s ../../drivers/nvidia $root$gpu/driver
+		ln -s ../../drivers/mlx5_core $root$nic/driver
+		ln -s ../../../bus/pci/devices/0000:04:00.0 $root/sys/class/infiniband/mlx5_0/device
+	}
 	NVPM_SYSROOT=/tmp/on_dma_buf "$@"
 }
 

@@ -49,7 +49,6 @@ life() {
 	of_version 1.9.0 "$1"
 	check "$1: the service's script can be run" [ -x /etc/init.d/nv_peer_mem ]
 	check "$1: there is a man page" man -w nv_peer_mem
-	check "$1: nvpm says what it can do" saying nvpm help
 	explains_nothing
 	check "$1: openibd finds a hook before it stops" [ -x /etc/infiniband/pre-stop-hook.sh ]
 	check "$1: the service is started at boot" [ -L "$wanted" ]
@@ -58,6 +57,7 @@ life() {
 	check "$1: the update can be installed" saying install /packages "$1"
 	of_version "$version" "$1"
 	explains
+	check "$1: nvpm says what it can do" saying nvpm help
 	check "$1: the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
 	check "$1: what was disabled is disabled still" [ ! -e "$wanted" ]
 	[ "$1" = kmod ] || check "dkms has no other version" fails grep -v "^nvidia-peer-memory/$version," <(dkms status nvidia-peer-memory)
@@ -163,8 +163,8 @@ check "the packages can be erased without their command" saying erase
 away=()
 check "enabled by hand" saying install /packages kmod
 systemctl enable nv_peer_mem.service
-without "$(python3 -c 'import argparse; print(argparse.__file__)')"
-check "the packages can be erased without a part of Python" saying erase
+without "$program"
+check "the packages can be erased without the program" saying erase
 back
 check "and no service is started at boot" [ ! -e "$wanted" ]
 rm -r /etc/systemd/system-preset /usr/sbin/nvpm.away

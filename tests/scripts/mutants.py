@@ -523,8 +523,8 @@ MUTANTS = [
     (
         "test_program.py::test_another_program_is_compiled_anew",
         COMPILE,
-        "Cargo.lock Cargo.toml build compile data src sysroots",
-        "Cargo.lock Cargo.toml build compile src sysroots",
+        "build compile data foreign keeper src sysroots",
+        "build compile foreign keeper src sysroots",
     ),
     (
         "test_program.py::test_with_the_crates_of_a_release_cargo_needs_no_network",
@@ -539,21 +539,21 @@ MUTANTS = [
         "",
     ),
     (
-        "test_program.py::test_a_kept_program_is_taken_if_it_is_of_these_sources",
+        "test_program.py::test_kept_programs_are_taken_if_they_are_of_these_sources",
         COMPILE,
-        '[ "$from" ] && is_current "$from" "$2" || return 1',
-        '[ "$from" ] || return 1',
+        'is_current "$NVPM_PROGRAMS/$kept" "$made_of" || return 1',
+        '[ -e "$NVPM_PROGRAMS/$kept" ] || return 1',
     ),
     (
-        "test_program.py::test_explain_of_another_processor",
-        "nvpm.sh",
-        '	[ "$made_for" = "$(uname -m)" ] || {',
-        "	false && {",
-    ),
-    (
-        "test_program.py::test_explain_without_the_program",
-        "nvpm.sh",
-        "	check_program\n",
+        "test_program.py::test_a_package_without_the_program",
+        "init.d/nvpm-missing",
+        "leave) exit 0 ;;",
         "",
+    ),
+    (
+        "test_service.py::test_status_without_nvpm",
+        SERVICE,
+        "[ $code -lt 126 ] ||",
+        "[ $code -lt 127 ] ||",
     ),
 ]

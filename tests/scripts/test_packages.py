@@ -450,7 +450,7 @@ def installs(name: str) -> set[tuple[str, str]]:
 
 # The programs beside the service.
 TOOLS = (
-    "nvpm nvpm.sh init.d/conf.sh init.d/module-event init.d/openibd-hook "
+    "init.d/conf.sh init.d/module-event init.d/openibd-hook "
     "init.d/ofed-container-pre-stop init.d/ofed-container-post-start"
 )
 

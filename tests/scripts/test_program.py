@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""nvpm-rs/compile and nvpm.sh: which nvpm-bin is taken, made and started, and the message where
+"""nvpm-rs/compile and nvpm-missing: which nvpm-bin is taken and made, and the message where
 there is none. The check `nvpm_program` compiles the real program."""
 
 import os
@@ -23,6 +23,7 @@ build)
 	while [ "$1" != --target-dir ]; do shift; done
 	mkdir -p "$2/{arch}-unknown-linux-gnu/release"
 	cp /bin/true "$2/{arch}-unknown-linux-gnu/release/nvpm-bin"
+	cp /bin/true "$2/{arch}-unknown-linux-gnu/release/nv-peer-mem"
 	;;
 esac
 """
@@ -39,11 +40,10 @@ def tree(tmp_path: Path) -> Path:
     """A checkout, and the directory bin with a cargo and a rustc of 1.85."""
     tree = tmp_path / "tree"
     (tree / "nvpm-rs").mkdir(parents=True)
-    for name in ("build", "src", "data"):
+    for name in ("build", "data", "foreign", "keeper", "src"):
         shutil.copytree(TOP / "nvpm-rs" / name, tree / "nvpm-rs" / name)
     for name in ("Cargo.toml", "Cargo.lock", "compile", "sysroots"):
         shutil.copy(TOP / "nvpm-rs" / name, tree / "nvpm-rs")
-    shutil.copy(TOP / "nvpm.sh", tree)
     put_cargo(tmp_path, 85, 85)
     return tree
 
@@ -69,18 +69,18 @@ def compile_(tree: Path, *words: str, **settings: str) -> "subprocess.CompletedP
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
-def release(tree: Path, arch: str = ARCH) -> Path:
+def release(tree: Path, name: str = ARCH) -> Path:
     """Puts a program into the tree as a release has it. Returns its file."""
     sources = (
-        "cd {} && find Cargo.lock Cargo.toml build compile data src sysroots -type f | "
-        "LC_ALL=C sort | xargs sha256sum | sha256sum | cut -d' ' -f1"
+        "cd {} && find Cargo.lock Cargo.toml build compile data foreign keeper src sysroots -type f"
+        " | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -d' ' -f1"
     )
     listed = subprocess.check_output(["sh", "-c", sources.format(tree / "nvpm-rs")], text=True)
-    program = tree / "nvpm-rs/prebuilt" / arch
+    program = tree / "nvpm-rs/prebuilt" / name
     program.parent.mkdir(exist_ok=True)
     program.write_bytes(Path("/bin/true").read_bytes() + b"of the release")
     summed = subprocess.check_output(["sha256sum", program], text=True).split()[0]
-    (program.parent / f"{arch}.made").write_text(f"sha256  {summed}\nsources {listed}")
+    (program.parent / f"{name}.made").write_text(f"sha256  {summed}\nsources {listed}")
     return program
 
 
@@ -190,49 +190,43 @@ def test_what_a_release_lacks_is_said_before(tree: Path) -> None:
     assert f"Rust's library for {ARCH} is missing" in lacking()
 
 
-def test_a_kept_program_is_taken_if_it_is_of_these_sources(tree: Path) -> None:
-    program = release(tree, OTHER)
-    kept = tree.parent / "kept"
-    program.parent.rename(kept)
-    assert compile_(tree, "release", OTHER, NVPM_PROGRAMS=str(kept), CARGO="/none").returncode == 0
-    assert program.read_bytes() == (kept / OTHER).read_bytes()
-    shutil.rmtree(program.parent)
-    (tree / "nvpm-rs/src/main.rs").write_text("other")
-    done = compile_(tree, "release", OTHER, NVPM_PROGRAMS=str(kept), CARGO="/none")
-    assert done.returncode == 1 and not program.exists()
+def test_kept_programs_are_taken_if_they_are_of_these_sources(tree: Path) -> None:
+    """Both programs are taken, or neither."""
+    programs = [release(tree, name) for name in (OTHER, f"keeper-{OTHER}")]
+    prebuilt, kept = programs[0].parent, tree.parent / "kept"
+    prebuilt.rename(kept)
+
+    def release_of_kept(code: int) -> None:
+        settings = {"NVPM_PROGRAMS": str(kept), "CARGO": "/none"}
+        assert compile_(tree, "lacking", OTHER, **settings).returncode == code
+        assert compile_(tree, "release", OTHER, **settings).returncode == code
+
+    release_of_kept(0)
+    for program in programs:
+        assert program.read_bytes() == (kept / program.name).read_bytes()
+    shutil.rmtree(prebuilt)
+    away = kept / f"keeper-{OTHER}"
+    away.rename(kept / "away")
+    release_of_kept(1)
+    assert not prebuilt.exists()
+    (kept / "away").rename(away)
+    (tree / "nvpm-rs/keeper/src/main.rs").write_text("other")
+    release_of_kept(1)
+    assert not prebuilt.exists()
 
 
-# ---- nvpm.sh ----
+# ---- a package without the program ----
 
 
-def explain(tree: Path) -> "subprocess.CompletedProcess[str]":
-    command = ["dash", str(tree / "nvpm.sh"), "explain", "log"]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def test_explain_is_the_program(tree: Path) -> None:
-    (tree / "nvpm").mkdir()
-    shutil.copy("/bin/echo", tree / "nvpm-bin")
-    assert explain(tree).stdout == "explain log\n"
-
-
-def test_explain_without_the_program(tree: Path) -> None:
-    (tree / "nvpm").mkdir()
-    done = explain(tree)
-    assert (done.returncode, done.stdout) == (127, "")
-    assert f"there is no {tree}/nvpm-bin" in done.stderr
-    assert f"nvpm-VERSION-{ARCH}" in done.stderr and "make nvpm" in done.stderr
-
-
-@pytest.mark.parametrize("name", [OTHER, "no processor"])
-def test_explain_of_another_processor(tree: Path, name: str) -> None:
-    (tree / "nvpm").mkdir()
-    program = bytearray(Path("/bin/echo").read_bytes())
-    program[18] = {"aarch64": 0xB7, "x86_64": 0x3E}.get(name, 0xF3)
-    (tree / "nvpm-bin").write_bytes(program)
-    (tree / "nvpm-bin").chmod(0o755)
-    done = explain(tree)
-    assert (done.returncode, done.stdout) == (126, "")
-    assert (
-        f"needs the program nvpm-bin for {ARCH}, and {tree}/nvpm-bin is for {name}" in done.stderr
-    )
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [("explain", 127, ""), ("status", 4, ""), ("leave", 0, ""), ("check", 3, "NVPM UNKNOWN - ")],
+)
+def test_a_package_without_the_program(command: str, code: int, said: str) -> None:
+    """A monitor reads only the standard output, and a package can be removed."""
+    script = str(TOP / "init.d/nvpm-missing")
+    done = subprocess.run(["dash", script, command], capture_output=True, text=True, check=False)
+    assert (done.returncode, bool(done.stdout)) == (code, bool(said))
+    assert done.stdout.startswith(said)
+    assert "made without the program nvpm-bin" in done.stderr
+    assert f"nvpm-VERSION-{ARCH}" in done.stderr

@@ -556,7 +556,7 @@ def test_systemd_skips_the_module_of_a_pod(service: Service) -> None:
 
 @pytest.mark.parametrize("nvpm, code", [(0, 0), (3, 3), (UNKNOWN, 0)])
 def test_status_of_the_module_of_a_pod(service: Service, nvpm: int, code: int) -> None:
-    """nvpm's screen names the owner. Without Python, the script names the owner."""
+    """nvpm's screen names the owner. Without nvpm, the script names the owner."""
     service.load_by_pod()
     service.put("status.code", str(nvpm))
     assert service.does("status") == code
@@ -658,11 +658,12 @@ def test_status(service: Service, loaded: bool, nvpm: int, code: int) -> None:
     assert service.output == "the screen"
 
 
+@pytest.mark.parametrize("code", [UNKNOWN, 126, 127])
 @pytest.mark.parametrize("loaded", [True, False])
-def test_status_without_nvpm(service: Service, loaded: bool) -> None:
+def test_status_without_nvpm(service: Service, loaded: bool, code: int) -> None:
     if loaded:
         service.load()
-    service.put("status.code", str(UNKNOWN))
+    service.put("status.code", str(code))
     assert service.does("status") == (0 if loaded else NOT_RUNNING)
     assert f"nv_peer_mem: is {'' if loaded else 'not '}loaded.\n" in service.output
     shutil.rmtree(service.root / "sys/module")
