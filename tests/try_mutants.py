@@ -10,12 +10,16 @@ file, the words that are replaced, and the wrong words. tests/host/mutants has t
 module's own files, which need other tools."""
 
 import argparse
+import atexit
+import functools
 import os
+import re
 import runpy
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,13 +27,12 @@ from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parents[1]
 # The files that the tests of nvpm need.
-NVPM = ["nvpm", "init.d", "completions", "docs", "src", "build", "tests/nvpm"]
-NVPM += ["nvpm.sh", ".gitattributes", "tests/lab/cuda"]
+NVPM = ["nvpm-rs", "init.d", "completions", "docs", "tests/nvpm", "tests/lab/cuda"]
 # The files that the tests of the scripts need.
-SCRIPTS = ["init.d", "build", "debian", "rpm", "src", "nvpm.sh", "Makefile", "dkms.conf"]
+SCRIPTS = ["init.d", "build", "debian", "rpm", "src", "Makefile", "dkms.conf"]
 SCRIPTS += ["nv_peer_mem.conf", "preload", "nvpm-rs", "tests/scripts"]
-# The files that the tests of the container image need.
-CONTAINER = ["container", "nvpm", "init.d", "dkms.conf", "tests/container", "tests/guest/operators"]
+# The files that the tests of the container image's program need.
+CONTAINER = ["nvpm-rs", "init.d", "build", "src", "Kbuild", "dkms.conf"]
 
 
 class Mutant(NamedTuple):
@@ -75,11 +78,39 @@ def passes(test: str, cwd: Path, **environment: str) -> bool:
     return ran.returncode == 0
 
 
-def in_nvpm(mutant: Mutant, copy: Path) -> bool:
-    """Returns whether the test passes in COPY with the mistake in nvpm."""
-    copied(NVPM, copy)
-    put_in(mutant, copy / "nvpm" / mutant.file)
-    return passes(f"tests/nvpm/{mutant.test}", copy)
+@functools.cache
+def copy_of_nvpm() -> Path:
+    """Returns a copy of nvpm for all mistakes, because compiling the crates takes minutes."""
+    directory = Path(tempfile.mkdtemp(prefix="mutants."))
+    atexit.register(shutil.rmtree, directory)
+    copied(NVPM, directory)
+    return directory
+
+
+ONE_AT_A_TIME = threading.Lock()
+
+
+def in_nvpm(mutant: Mutant, _copy: Path) -> bool:
+    """Returns whether the test passes with the mistake in nvpm."""
+    with ONE_AT_A_TIME:
+        copy = copy_of_nvpm()
+        path = copy / "nvpm-rs/src" / mutant.file
+        good = path.read_text(encoding="utf-8")
+        put_in(mutant, path)
+        options, _, name = mutant.test.partition(" -- ")
+        words = [*options.split(), *(["--", *name.split(" ", 1)] if name else [])]
+        ran = subprocess.run(
+            ["cargo", "test", "--quiet", "--locked", "--offline", *words],
+            cwd=copy / "nvpm-rs",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        path.write_text(good, encoding="utf-8")
+    # Otherwise the mistake was not compiled, or there is no such test.
+    assert re.search("[1-9][0-9]* (passed|failed|cases)", ran.stdout), ran.stdout + ran.stderr
+    return ran.returncode == 0
 
 
 def in_scripts(mutant: Mutant, copy: Path) -> bool:
@@ -92,8 +123,25 @@ def in_scripts(mutant: Mutant, copy: Path) -> bool:
 def in_container(mutant: Mutant, copy: Path) -> bool:
     """Returns whether the test passes in COPY with the mistake in the image's program."""
     copied(CONTAINER, copy)
-    put_in(mutant, copy / "container/keeper" / mutant.file)
-    return passes(f"tests/container/{mutant.test}", copy)
+    put_in(mutant, copy / "nvpm-rs/keeper/src" / mutant.file)
+    command = ["cargo", "test", "--quiet", "--locked", "--offline", "--package", "nvpm-keeper"]
+    ran = subprocess.run(
+        [*command, "--", "--exact", mutant.test],
+        cwd=copy / "nvpm-rs",
+        # Copies that share objects would run each other's tests, because cargo gives them the same
+        # names.
+        env={**os.environ, "CARGO_TARGET_DIR": str(copy / "target")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # Otherwise the mistake was not compiled, or there is no such test.
+    assert re.search("^test result: .* [01] passed; [01] failed;", ran.stdout, re.MULTILINE), (
+        ran.stdout + ran.stderr
+    )
+    assert " 0 passed; 0 failed" not in ran.stdout, ran.stdout
+    return ran.returncode == 0
 
 
 def in_preload(mutant: Mutant, copy: Path) -> bool:

@@ -5,7 +5,7 @@ depend on the files in nvpm-rs/data/own, which test_own.py compares with it.
 A value that varies, such as a variable of the shell, becomes VALUE. A text with fewer than two
 words is data, and no message."""
 
-import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from program import TOP
 
-# A value that is a number and a word, so that it fits each placeholder of the table.
+# The value is a number and a word, because each placeholder of the table must match.
 VALUE = "7"
 WORD = re.compile(r"[A-Za-z][a-z']+")
 
 
 class Printed(NamedTuple):
-    """A message that FILE prints, as one line."""
+    """A message of FILE, as one line."""
 
     file: str
     text: str
@@ -216,137 +216,70 @@ def of_preload(file: str, text: str) -> Iterator[Printed]:
 
 # ---- nvpm ----
 
-
-class Messages(ast.NodeVisitor):
-    """Collects the texts that a file of nvpm writes to the standard error, and the texts of its
-    exceptions, which other files write to the standard error."""
-
-    def __init__(self, constants: dict[str, str], command: str = "") -> None:
-        self.constants, self.command = constants, command
-        self.returned: dict[str, str] = {}
-        self.found: list[str] = []
-
-    def visit_Call(self, node: ast.Call) -> None:
-        name = ast.unparse(node.func)
-        if name == "sys.stderr.write":
-            self.found += [self.text(one) for one in node.args]
-        elif name == "tell" and self.command == "run":
-            self.found += [f"nvpm run: {self.text(one)}" for one in node.args]
-        elif name.endswith("parser.error"):
-            self.found += [f"nvpm {self.command}: error: {self.text(one)}" for one in node.args]
-        elif name == "say" and isinstance(node.args[0], ast.List):
-            self.found += [self.text(one) for one in node.args[0].elts if isinstance(one, ast.Name)]
-        self.generic_visit(node)
-
-    def visit_Assign(self, node: ast.Assign) -> None:
-        said = self.text(node.value)
-        for target in node.targets:
-            if isinstance(target, ast.Name) and said != VALUE:
-                self.constants[target.id] = said
-        self.generic_visit(node)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        last = node.body[-1]
-        if isinstance(last, ast.Return) and last.value is not None:
-            self.returned[node.name] = self.text(last.value)
-        self.generic_visit(node)
-
-    def visit_Raise(self, node: ast.Raise) -> None:
-        if isinstance(node.exc, ast.Call) and ast.unparse(node.exc.func) in WRITTEN:
-            before = f"nvpm {self.command}: {ERROR.get(ast.unparse(node.exc.func), '')}"
-            self.found += [before + self.text(one) for one in node.exc.args]
-
-    def text(self, node: ast.AST) -> str:
-        """Returns the text of an expression, with VALUE for all that varies."""
-        if isinstance(node, ast.Constant):
-            return node.value if isinstance(node.value, str) else VALUE
-        if isinstance(node, ast.JoinedStr):
-            return "".join(map(self.text, node.values))
-        if isinstance(node, ast.FormattedValue):
-            return self.text(node.value)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            return self.text(node.left) + self.text(node.right)
-        if isinstance(node, ast.Name):
-            return self.constants.get(node.id, VALUE)
-        if isinstance(node, ast.Attribute):
-            return self.constants.get(node.attr, VALUE)
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "format"
-        ):
-            return re.sub(r"\{[^{}]*\}", VALUE, self.text(node.func.value))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "clean":
-            return self.text(node.args[0])
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            return self.returned.get(node.func.id, VALUE)
-        return VALUE
-
-
-# The exceptions whose texts a caller writes to the standard error.
-WRITTEN = (
-    "argparse.ArgumentTypeError",
-    "Unreadable",
-    "NotNames",
-    "Newer",
-    "Unknown",
-    "NoText",
-)
-
-
-# argparse puts these words before the texts of these exceptions.
-ERROR = dict.fromkeys(("argparse.ArgumentTypeError", "NotNames", "Unknown"), "error: ")
-
-
-def constants_of(tree: ast.Module) -> dict[str, str]:
-    """Returns the texts of the constants of a file."""
-    reader = Messages({})
-    return {
-        target.id: reader.text(node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name) and isinstance(node.value, (ast.Constant, ast.BinOp))
-    }
-
-
-def of_python(files: list[Path]) -> Iterator[Printed]:
-    trees = {file: ast.parse(file.read_text(encoding="utf-8")) for file in files}
-    constants: dict[str, str] = {}
-    for tree in trees.values():
-        constants.update(constants_of(tree))
-    for file, tree in trees.items():
-        command = {"commands": "status", "preload": "run"}.get(file.stem, file.parent.name)
-        reader = Messages({**constants, **constants_of(tree)}, command)
-        # A function may stand after its callers. The second visit therefore knows the texts that
-        # functions return.
-        reader.visit(tree)
-        reader.found.clear()
-        reader.visit(tree)
-        for text in reader.found:
-            yield from lines_of(name_of(file), re.sub(r"\{[^{}]*\}", VALUE, text))
-
-
-# ---- the part of nvpm in Rust ----
-
-# Calls that say something, the values that hold what is said, and a table of endings.
+# Calls with messages, values with messages, and a table of endings.
 SAID = re.compile(
     r"""(?P<by>\b(?:tell|wrong|Err|io::Error::other)\(|\.lost\(|= \|[^|]*\| |\(b"\S+", )"""
     r"""\s*&?(?:format!\()?\s*"(?P<text>(?:[^"\\]|\\[\s\S])*)\""""
 )
+# A whole line, which begins with the name of the program.
+WHOLE = re.compile(r'stderr\(\),\s*"(?P<text>nv(?:[^"\\]|\\[\s\S])* (?:[^"\\]|\\[\s\S])*)"')
 BEGINNINGS = {"io": "log cannot be read: ", "wrong(": "error: ", "(b": "log "}
+
+
+CONSTANT = re.compile(r'const (\w+): &str =\s*"((?:[^"\\]|\\[\s\S])*)"')
+
+
+def one_line(text: str) -> str:
+    """Returns a literal of Rust without the breaks between its lines."""
+    return re.sub(r"\\\n\s*", "", text)
+
+
+@functools.cache
+def constants() -> dict[str, str]:
+    """Returns the texts that have names."""
+    sources = (file.read_text(encoding="utf-8") for file in files("nvpm-rs/src/*/*.rs"))
+    return {name: one_line(text) for source in sources for name, text in CONSTANT.findall(source)}
+
+
+def filled(text: str) -> str:
+    """Returns a literal with the named texts, and with VALUE for other values."""
+    known = re.sub(r"\{(\w+)\}", lambda found: constants().get(found[1], VALUE), one_line(text))
+    return re.sub(r"\{[^{}]*\}", VALUE, known)
+
+
+# The beginnings of messages, which the sources add to their texts.
+BEFORE_LITERALS = ("", "nvpm run: ", "nvpm selftest: ", "nvpm selftest: error: ", "error: ")
+LITERAL_OF_RUST = re.compile(r'"((?:[^"\\]|\\[\s\S])*)"')
+
+
+def literals_with(pattern: str) -> list[str]:
+    """Returns texts of nvpm that have the longest fixed part of a message's pattern."""
+    fixed = max(re.split(r"<[^>]*>", pattern), key=len).strip().removeprefix("error: ")
+    options = re.findall(r"<([^>]*\|[^>]*)>", pattern) if len(fixed) < 5 else []
+    words = [word for option in options for word in option.split("|")] or [fixed]
+    sources = (file.read_text(encoding="utf-8") for file in files("nvpm-rs/src/*/*.rs"))
+    texts = [filled(text) for source in sources for text in LITERAL_OF_RUST.findall(source)]
+    there = [text for text in texts if any(word in text for word in words)]
+    return [before + text for text in there for before in BEFORE_LITERALS]
+
+
+# These parts of nvpm print messages.
+PARTS_OF_NVPM = ("explain", "compare", "preload", "selftest", "report", "commands", "read", "show")
 
 
 def of_program(file: str, text: str) -> Iterator[Printed]:
     """Yields what a command writes to the standard error. A reason of `nvpm explain` stands behind
     the name of a file."""
-    command = Path(file).parent.name
+    command = {"preload": "run"}.get(Path(file).parent.name, Path(file).parent.name)
+    for whole in WHOLE.finditer(text.partition("#[cfg(test)]")[0]):
+        yield from lines_of(file, filled(whole["text"]))
+    if command in ("commands", "read", "show") or file.endswith("selftest/port.rs"):
+        return
     if command == "compare" and not file.endswith(("command.rs", "names.rs", "fleet.rs")):
         return
     for found in SAID.finditer(text.partition("#[cfg(test)]")[0]):
         before = next((words for by, words in BEGINNINGS.items() if found["by"].startswith(by)), "")
-        said = re.sub(r"\\\n\s*", "", found["text"])
-        said = re.sub(r"\{[^{}]*\}", VALUE, said)
+        said = filled(found["text"])
         if said != f"nvpm {command}":
             yield from lines_of(file, f"nvpm {command}: {before}{said}")
 
@@ -364,7 +297,7 @@ SHELL = {
     "init.d/module-event": "nv_peer_mem: ",
     "init.d/openibd-hook": "nv_peer_mem: ",
     "init.d/ofed-container-*": "nv_peer_mem: ",
-    "nvpm.sh": "",
+    "init.d/nvpm-missing": "",
     "debian/*.p*": "",
     "debian/preinst.in": "",
     "debian/postinst.d/*": "",
@@ -378,7 +311,7 @@ SHELL = {
 # These texts are the program's usage, or are written into files.
 NO_MESSAGE = re.compile(
     r"^(?:\S+: )?(?:Usage: |/\* |#!|// SPDX|\* substr|release nvidia|nvpm-bin 7 7$|nvpm:Depends=)"
-    r"|^nvpm explain: 7 \(module 7\)$"
+    r"|^nvpm explain: 7 \(module 7\)$|^nvpm selftest: GPU 7: 7$"
     r"|^(?:nvpm )?[\w./-]+:(?: error:)?(?: 7[:.]?)+$|^(?:\S+: )?\\tput |\x1b"
     r"|^(?:rustc|cargo)-1|^deb \[trusted|^\(the disk of|^7 \(the whole log"
 )
@@ -414,10 +347,9 @@ def everything() -> list[Printed]:
         (of_rust, ("src/**/*.rs",)),
         (of_c, ("src/**/*.c",)),
         (of_preload, ("preload/src/*.rs",)),
-        (of_program, ("nvpm-rs/src/explain/*.rs", "nvpm-rs/src/compare/*.rs")),
+        (of_program, [f"nvpm-rs/src/{part}/*.rs" for part in PARTS_OF_NVPM]),
     ):
         for pattern in patterns:
             for file in files(pattern):
                 found += reader(name_of(file), file.read_text(encoding="utf-8"))
-    found += of_python(files("nvpm/**/*.py"))
     return [one for one in dict.fromkeys(found) if not NO_MESSAGE.search(one.text)]

@@ -1,26 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """programs_page.py: writes the tables of programs in docs/consumers.md and docs/choosing.md, which
-are made of the rows of nvpm/facts/consumers.py. The text around the tables stays."""
+are made of the blocks of nvpm-rs/data/programs.table. The text around the tables stays.
+nvpm-rs/data/README.md explains the fields of a block."""
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parents[2]
-if __name__ == "__main__":
-    sys.path.insert(0, str(TOP))
-    sys.dont_write_bytecode = True
-
-
-from nvpm.facts.consumers import (  # noqa: E402
-    GIVES_UP,
-    PROGRAMS,
-    Program,
-    Try,
-)
-from nvpm.read.ways import DMA_BUF  # noqa: E402
+TABLE = TOP / "nvpm-rs/data/programs.table"
 
 BEGIN = "<!-- tests/nvpm/programs_page.py writes the table from here on. -->"
 END = "<!-- The table ends here. -->"
@@ -30,6 +20,64 @@ ORDER_HEAD = (
 )
 SKIP_HEAD = "| setting | programs that then register pointers |\n|---|---|"
 ONLY = {"mlx5_core": "mlx5", "efa": "EFA"}
+# The text for programs whose block names no other reason.
+NOT_EFA = "EFA has no reliable connections"
+
+
+class Way(NamedTuple):
+    """A way that a program tries, and the lines below the way by their first word."""
+
+    way: str
+    conditions: dict[str, list[str]]
+
+    def words(self, name: str) -> list[str]:
+        return " ".join(self.conditions.get(name, [])).split()
+
+    @property
+    def setting(self) -> str:
+        return " ".join(self.conditions.get("setting", []))
+
+
+class Program(NamedTuple):
+    """A block: its head, its ways, and its other fields by their first word."""
+
+    name: str
+    tries: list[Way]
+    fields: dict[str, str]
+
+    @property
+    def source(self) -> str:
+        return self.fields.get("source", "")
+
+    @property
+    def ran(self) -> str:
+        return self.fields.get("ran", "")
+
+    @property
+    def skip_dma_buf(self) -> str:
+        return self.fields.get("skip", "")
+
+
+def programs() -> list[Program]:
+    found: list[Program] = []
+    for line in TABLE.read_text(encoding="utf-8").splitlines():
+        word, _, rest = line.strip().partition(" ")
+        indent = len(line) - len(line.lstrip(" "))
+        if line.startswith("#"):
+            continue
+        if indent == 0:
+            found.append(Program(line, [], {}))
+        elif indent == 4:
+            found[-1].tries[-1].conditions.setdefault(word, []).append(rest)
+        elif word in ("dma-buf", "pointer"):
+            found[-1].tries.append(Way(word, {}))
+        else:
+            assert word not in found[-1].fields, line
+            found[-1].fields[word] = rest
+    return found
+
+
+PROGRAMS = programs()
 
 
 def row(*cells: str) -> str:
@@ -37,50 +85,51 @@ def row(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
-def listed(words: tuple[str, ...]) -> str:
+def listed(words: list[str]) -> str:
     """Returns the words as code, and signs without the directories that the page names."""
     short = (re.sub("^/sys/(kernel/mm/)?", "", word) for word in words)
     return " or ".join(f"`{word}`" for word in short)
 
 
-def way(attempt: Try) -> str:
+def way(attempt: Way) -> str:
     """Returns a way and its conditions."""
-    parts = ["dma-buf" if attempt.way == DMA_BUF else "pointer"]
+    parts = [attempt.way]
     if attempt.setting:
         parts.append(f"only {attempt.setting}")
-    if attempt.gpu_alone:
+    if "gpu-alone" in attempt.conditions:
         parts.append("if the GPU's driver has it, whatever the device has")
-    if attempt.looks_for:
-        parts.append(f"if it sees {listed(attempt.looks_for)}")
-    if attempt.names:
-        parts.append(f"with devices named {listed(tuple(attempt.names.split('|')))}")
-    if attempt.drivers:
-        parts.append(f"with devices of {listed(attempt.drivers)}")
-    if attempt.not_with:
-        parts.append(f"not with devices of {listed(attempt.not_with)}")
-    if attempt.not_on:
-        parts.append(f"not on devices {listed(attempt.not_on)}")
+    if signs := attempt.conditions.get("sees"):
+        parts.append(f"if it sees {listed(signs)}")
+    if names := attempt.words("names"):
+        parts.append(f"with devices named {listed(names)}")
+    if drivers := attempt.words("drivers"):
+        parts.append(f"with devices of {listed(drivers)}")
+    if drivers := attempt.words("not-with"):
+        parts.append(f"not with devices of {listed(drivers)}")
+    if numbers := attempt.words("not-on"):
+        parts.append(f"not on devices {listed(numbers)}")
     return ", ".join(parts)
 
 
 def refused(program: Program) -> str:
     """Returns what follows if the first way is taken, and the registration is refused."""
-    first = program.tries[0]
-    if len(program.tries) == 1 or program.tries[1].setting or first.refused == GIVES_UP:
+    first, *others = program.tries
+    if not others or others[0].setting or "refused" not in first.conditions:
         return "error"
-    return "next way, without looking" if first.gpu_alone else "next way"
+    return "next way, without looking" if "gpu-alone" in first.conditions else "next way"
 
 
 def devices(program: Program) -> str:
-    if program.only:
-        text = f"only {' and '.join(ONLY[driver] for driver in program.only)}"
-    elif program.never:
-        text = f"not EFA: {program.why_never}"
-    else:
+    fields = program.fields
+    if "only" in fields:
+        text = f"only {' and '.join(ONLY[driver] for driver in fields['only'].split())}"
+    elif "also-efa" in fields:
         text = "all"
-    texts = [text, program.instead]
-    if program.driver_option:
-        texts.append(f"`NVreg_RegistryDwords={program.driver_option}` of the NVIDIA driver")
+    else:
+        text = f"not EFA: {fields.get('no-efa') or fields.get('efa-row') or NOT_EFA}"
+    texts = [text, fields.get("instead", "")]
+    if option := fields.get("option"):
+        texts.append(f"`NVreg_RegistryDwords={option}` of the NVIDIA driver")
     return "; ".join(filter(None, texts))
 
 
@@ -91,7 +140,7 @@ def order() -> Iterator[str]:
             program.name,
             "; then ".join(map(way, program.tries)),
             refused(program),
-            program.without,
+            program.fields.get("without", "fails"),
             devices(program),
             program.source,
             f"`{program.ran}`" if program.ran else "read only",
@@ -109,7 +158,7 @@ def skip() -> Iterator[str]:
     without = [
         program.name
         for program in PROGRAMS
-        if program.tries[0] == Try(DMA_BUF, gpu_alone=True) and not program.skip_dma_buf
+        if program.tries[0] == Way("dma-buf", {"gpu-alone": [""]}) and not program.skip_dma_buf
     ]
     yield row("none: they stay with dma-buf", "; ".join(without))
 

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from installed import SERVICE
+
+TOP = Path(__file__).resolve().parents[2]
 
 # Each typed line with its completed line. The test types the mark END after the tab key, and the
 # completed line ends before this mark.
@@ -67,7 +68,7 @@ PS1='go> '
 
 def completed(line: str, directory: Path) -> str:
     start = directory / "start"
-    start.write_text(START.format(SERVICE))
+    start.write_text(START.format(TOP))
     child, terminal = pty.fork()
     if not child:
         os.chdir(directory)
@@ -145,7 +146,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 )
 def test_names_of_devices(words: list[str], expected: list[str], tmp_path: Path) -> None:
     """The names are offered in the form that the shell takes literally, and are not executed."""
-    script = STUB.format(SERVICE)
+    script = STUB.format(TOP)
     done = subprocess.run(
         ["bash", "-c", script, "bash", *words], cwd=tmp_path, capture_output=True, text=True
     )

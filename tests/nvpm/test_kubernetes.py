@@ -2,9 +2,10 @@
 """docs/kubernetes.md names files and settings that exist."""
 
 import re
+from pathlib import Path
 
-from installed import TOP
-
+TOP = Path(__file__).resolve().parents[2]
+KEEPER = TOP / "nvpm-rs/keeper/src"
 PAGE = (TOP / "docs/kubernetes.md").read_text(encoding="utf-8")
 
 
@@ -20,17 +21,14 @@ def test_hooks() -> None:
 
 def test_settings() -> None:
     """The keeper knows the variables of the page."""
-    program = "".join(
-        file.read_text(encoding="utf-8")
-        for file in (TOP / "container/keeper").iterdir()
-        if file.suffix == ".py"
-    )
-    assert set(re.findall(r"\b(NVPM_[A-Z_]+)=", PAGE)) <= set(re.findall("NVPM_[A-Z_]+", program))
+    program = (KEEPER / "settings.rs").read_text(encoding="utf-8").partition("#[cfg(test)]")[0]
+    known = re.findall(r'environment\("(NVPM_[A-Z_]+)"\)', program)
+    assert known and set(re.findall(r"\b(NVPM_[A-Z_]+)=", PAGE)) <= set(known)
 
 
 def test_states() -> None:
     """The table of the page has the states that the keeper can have."""
-    metrics = (TOP / "container/keeper/metrics.py").read_text(encoding="utf-8")
-    known = re.findall(r'"([a-z]+)"', metrics.partition("STATES = (")[2].partition(")")[0])
+    program = (KEEPER / "decide.rs").read_text(encoding="utf-8")
+    known = re.findall(r'Self::[A-Z][a-z]+ => "([a-z]+)",', program)
     rows = re.findall(r"^\| (`[a-z`, ]+`) \| (?:yes|no) \|", PAGE, re.MULTILINE)
     assert set(re.findall("[a-z]+", " ".join(rows))) == set(known) - {"unloading"}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Prometheus' own tools read the metrics. promtool checks the metrics and the alert rules. The node
-exporter serves the file that its textfile collector reads."""
+exporter serves the file that its textfile collector reads. nvpm-rs/tests/program/monitoring.rs has
+the tests that need no such tool."""
 
 import contextlib
 import json
@@ -8,86 +9,70 @@ import os
 import re
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from installed import TOP
-from machine import STATISTICS, Machine
-from tables import Player, called
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests/explain"))
 
-from nvpm.read import machine as subject
+from program import nvpm  # noqa: E402
 
 RULES = TOP / "docs/monitoring"
 # Seconds until the exporter answers.
 LIMIT = 30
 
-
-def metrics(tmp_path: Path, *changes: str) -> str:
-    """Returns the metrics of a machine with eight GPUs and twelve RDMA devices."""
-    tmp_path.mkdir(exist_ok=True)
-    player = Player(tmp_path)
-    root = player.environment["NVPM_SYSROOT"]
-    machine = Machine(root)
-    machine.many_devices()
-    for change in changes:
-        machine.change(change)
-    said, code = called(subject.Machine(root), player.environment, "status", "--prometheus")
-    assert code == 0
-    return said
-
-
-def test_findings_that_do_not_fit(tmp_path: Path) -> None:
-    """The line of a plug-in has the number of the findings that are left out, whichever number that
-    is. With each further device file that is not open to all users, the line has less room."""
-    player = Player(tmp_path)
-    root = player.environment["NVPM_SYSROOT"]
-    machine = Machine(root)
-    machine.many_devices()
-    machine.put("/sys/module/nv_peer_mem/statistics/failed_no_memory", "3")
-    machine.put("/sys/module/nv_peer_mem/statistics/failed_driver", "3")
-    for number in range(2, 10):
-        if number % 2:
-            machine.bar1(f"0000:{number - 1}3:00.0", 256, 131072)
-        else:
-            machine.port(f"mlx5_{number}", 1, "DOWN", "Polling", "InfiniBand")
-
-    def shown() -> tuple[int, int]:
-        said, _ = called(subject.Machine(root), player.environment, "check")
-        findings = re.findall(r"(?:^NVPM \w+ - |; )[a-z0-9_.:-]+/[a-z0-9_.:-]+: ", said)
-        more = re.search("; and ([0-9]+) more: nvpm status", said)
-        return len(findings), int(more[1]) if more else 0
-
-    machine.put("/dev/infiniband/uverbs100", "")
-    machine.mode("600", "/dev/infiniband/uverbs100")
-    everything = shown()[0]
-    lefts = set()
-    for number in range(101, 160):
-        machine.put(f"/dev/infiniband/uverbs{number}", "")
-        machine.mode("600", f"/dev/infiniband/uverbs{number}")
-        found, left = shown()
-        assert found + left == everything
-        lefts.add(left)
-    assert {0, 1} <= lefts
+MODULE = "/sys/module/nv_peer_mem"
+GPU = "/sys/bus/pci/devices/0000:03:00.0"
+# The files of a machine with the module and a GPU, on which nvpm prints each of its metrics.
+FILES = {
+    "/proc/sys/kernel/osrelease": '6.8-"x"',
+    f"{MODULE}/version": "2.0.0",
+    f"{MODULE}/parameters/persistent_api_support": "1",
+    **{
+        f"{MODULE}/statistics/{name}": value
+        for name, value in {
+            "reachable_regions": "1",
+            "bytes": "65536",
+            "orphans": "2",
+            "registrations": "4",
+            "revocations": "1",
+            "failed_no_memory": "0",
+            "failed_not_supported": "0",
+            "failed_freed": "0",
+            "failed_driver": "3",
+            "failed_orphans": "0",
+        }.items()
+    },
+    "/sys/module/nvidia/version": "550.54.14",
+    "/sys/module/ib_core/taint": "",
+    f"{GPU}/vendor": "0x10de",
+    f"{GPU}/class": "0x030200",
+    f"{GPU}/device": "0x2330",
+    f"{GPU}/current_link_speed": "32.0 GT/s PCIe",
+    f"{GPU}/current_link_width": "16",
+    f"{GPU}/max_link_speed": "32.0 GT/s PCIe",
+    f"{GPU}/max_link_width": "16",
+}
 
 
-def test_long_lines(tmp_path: Path) -> None:
-    """Each line of a status is short. srun cuts a long line, and two writers of a pipe tear a long
-    line."""
-    player = Player(tmp_path)
-    root = player.environment["NVPM_SYSROOT"]
-    Machine(root).many_devices()
-    said, _ = called(subject.Machine(root), player.environment, "status", "--json")
-    assert len(json.loads(said)["ways"]) == 96
-    assert max(map(len, said.split("\n"))) < 1000
+def metrics(root: Path) -> str:
+    """Returns the metrics of a machine, whose files are made below ROOT."""
+    for name, text in FILES.items():
+        file = root / name.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{text}\n", encoding="utf-8")
+    said = nvpm("status", "--prometheus", NVPM_SYSROOT=str(root))
+    assert said.code == 0, said
+    return said.out
 
 
 def test_promtool(tmp_path: Path) -> None:
     """promtool has no complaint about the metrics, even if names in them need quotation marks."""
-    said = metrics(
-        tmp_path, f"{STATISTICS}/failed_driver = 3", '/proc/sys/kernel/osrelease = 6.8-"x"'
-    )
+    said = metrics(tmp_path)
+    assert r'kernel="6.8-\"x\""' in said
     checked = subprocess.run(
         ["promtool", "check", "metrics"], input=said, text=True, capture_output=True, check=False
     )
@@ -103,7 +88,7 @@ def test_rules() -> None:
     alerts = re.findall(r"- alert: (\w+)", written)
     assert alerts and set(alerts) == set(re.findall(r"alertname: (\w+)", tested))
     # Each metric of nvpm in the rules is a metric that nvpm prints.
-    source = "".join(path.read_text(encoding="utf-8") for path in (TOP / "nvpm/show").glob("*.py"))
+    source = (TOP / "nvpm-rs/src/show/figures.rs").read_text(encoding="utf-8")
     for name in set(re.findall(r"\bnvpm_\w+", re.sub("(?m)^ *#.*", "", written))):
         assert name.removeprefix("nvpm_").removesuffix("_total") in source, name
 
@@ -125,7 +110,7 @@ DASHBOARD = json.loads((RULES / "nvpm.dashboard.json").read_text(encoding="utf-8
 def test_dashboard(tmp_path: Path) -> None:
     """Each metric and each label of the dashboard is one that nvpm prints, and each metric that
     nvpm prints is in the dashboard."""
-    samples = metrics(tmp_path, f"{STATISTICS}/failed_driver = 3", f"{STATISTICS}/orphans = 2")
+    samples = metrics(tmp_path)
     printed = set(re.findall(r"(?m)^(nvpm_\w+)", samples))
     labels = set(re.findall(r'[{,](\w+)="', samples)) | {"instance", "file"}
     found = list(queries(DASHBOARD))
@@ -151,39 +136,6 @@ def test_queries_of_the_dashboard(tmp_path: Path) -> None:
     path = tmp_path / "rules.yml"
     path.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
     subprocess.run(["promtool", "check", "rules", path], check=True)
-
-
-def test_line_of_a_bad_machine(tmp_path: Path) -> None:
-    """The line of check fits into the 1,024 bytes that NRPE passes on: equal facts about several
-    devices are one item, errors come first, and the line tells how many items it leaves out."""
-    player = Player(tmp_path)
-    root = player.environment["NVPM_SYSROOT"]
-    machine = Machine(root)
-    machine.many_devices()
-    for i in range(1, 9):
-        gpu, nic = f"0000:{i}3:00.0", f"0000:{i}4:00.0"
-        machine.link(gpu, "16.0", 8, "32.0", 16)
-        machine.bar1(gpu, 256, 131072)
-        machine.link(nic, "16.0", 8, "32.0", 16)
-        machine.settings(nic, "0930")
-        machine.iommu(nic, "DMA-FQ")
-        machine.acs(f"0000:{i}1:00.0", 4)
-        machine.port(f"mlx5_{i + 1}", 1, "DOWN", "Polling", f"of a long name {i}")
-    for figure in "failed_no_memory", "failed_not_supported", "failed_freed", "failed_driver":
-        machine.put(f"{STATISTICS}/{figure}", "3")
-    machine.put("/sys/module/nvidia/version", "595.58.03")
-    said, code = called(subject.Machine(root), player.environment, "check")
-    line = said.rstrip("\n")
-    assert code == 2 and "\n" not in line and 800 < len(line.encode()) <= 1024, line
-    assert line.startswith("NVPM CRITICAL - driver/crash_at_exit: 595.58.03")
-    assert "gpu_0000:13:00.0/link: 16.0 GT/s x8: both ends can x16 [8 devices]" in line
-    machine = Machine(root)
-    machine.many_devices()
-    for i in range(1, 9):
-        machine.settings(f"0000:{i}4:00.0", "0930")
-    said, _ = called(subject.Machine(root), player.environment, "check")
-    assert "rdma_device_mlx5_2/maxreadreq: 128 [mlx5_2 to mlx5_9] |" in said
-    assert re.search(r"; and \d+ more: nvpm status \| reachable_regions=0 ", line)
 
 
 @contextlib.contextmanager
@@ -239,34 +191,3 @@ def test_node_exporter(tmp_path: Path) -> None:
     assert len(samples) > 20
     names = {re.split("[{ ]", line)[0] for line in samples}
     assert names <= {re.split("[{ ]", line)[0] for line in served.splitlines()}
-
-
-# ---- the keys of each JSON -----------------------------------------------------------------------
-
-PAGE = (TOP / "docs/monitoring.md").read_text(encoding="utf-8")
-REGION = "42 5 5 0x7f0000000000 65536 nv_mem mapped - python3"
-
-
-def keys(said: object) -> set[str]:
-    """Returns the keys of an object and of the objects in its lists."""
-    if isinstance(said, list):
-        return {key for one in said for key in keys(one)}
-    return (
-        {*said, *(key for one in said.values() for key in keys(one))}
-        if isinstance(said, dict)
-        else set()
-    )
-
-
-def test_keys_of_each_json(tmp_path: Path) -> None:
-    """The page names each key that a command prints."""
-    player = Player(tmp_path)
-    root = player.environment["NVPM_SYSROOT"]
-    Machine(root).put("/proc/driver/nv_peer_mem/regions", REGION)
-    for command in ("regions", "selftest"):
-        said, _ = called(subject.Machine(root), player.environment, command, "--json")
-        found = json.loads(said[said.index("{") :])
-        row = PAGE.partition(f"| `nvpm {command} --json` |")[2].partition("\n")[0]
-        named = set(re.findall(r"`(\w+)`", row)) | {"schema"}
-        there = keys(found) if command == "regions" else set(found)
-        assert there <= named and len(there) > 4, (command, there - named)

@@ -29,6 +29,15 @@ def command(*words, **options):
     return done.stdout
 
 
+def environment(library, audit):
+    """Returns the environment with the variables that `nvpm run` sets."""
+    added = {"LD_PRELOAD": library}
+    if audit:
+        added.update(LD_AUDIT=library, GLIBC_TUNABLES="glibc.rtld.optional_static_tls=24576")
+    joined = {name: f"{os.environ.get(name, '')}:{one}".lstrip(":") for name, one in added.items()}
+    return {**os.environ, **joined}
+
+
 class Ran:
     """The result of a client. It has the client's output, the events that the doubles have
     recorded, and the library's messages."""

@@ -12,11 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import HERE, command
-
-sys.path.insert(0, str(HERE.parents[1]))
-
-from nvpm.preload import environment  # noqa: E402
+from conftest import command, environment
 
 # The program in each language asks a pipe how many bytes wait, asks again with a wrong address, and
 # starts threads and a child. Its status is 3.

@@ -7,10 +7,9 @@ import os
 import re
 import struct
 import subprocess
-import sys
 
 import pytest
-from conftest import HERE, command
+from conftest import HERE, command, environment
 from test_preload import (
     GPU,
     LOCALLY,
@@ -20,10 +19,6 @@ from test_preload import (
     reg,
     registered,
 )
-
-sys.path.insert(0, str(HERE.parents[1]))
-
-from nvpm.preload import AUDITOR, TUNABLES, environment  # noqa: E402
 
 HOST = "reg host 4096 1"
 
@@ -154,7 +149,7 @@ def test_small_stack_beside_the_auditor(bed, size):
     the stack of each thread. Java's threads have stacks of 1 MiB and less, and one of Node's has
     32 KiB."""
     variables = environment(str(bed.library), True)
-    audit = {name: variables[name] for name in (AUDITOR, TUNABLES)}
+    audit = {name: variables[name] for name in ("LD_AUDIT", "GLIBC_TUNABLES")}
     ran = bed.run(f"cuda verbs stack {size}", reg(GPU), **audit)
     assert ran.printed == registered(GPU, 4096)
     assert bed.run("stack 32768", **audit).printed == []
