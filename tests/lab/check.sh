@@ -138,8 +138,7 @@ check_version() {
 	version=$(sed -n "s/^PACKAGE_VERSION=\"\(.*\)\"$/\1/p" dkms.conf)
 	[ -n "$version" ]
 	head -n 1 debian/changelog | grep -F "nvidia-peer-memory ($version-"
-	grep -x "VERSION = \"$version\"" nvpm/__init__.py
-	grep -x "version = \"$version\"" nvpm-rs/Cargo.toml
+	for manifest in nvpm-rs/Cargo.toml nvpm-rs/*/Cargo.toml; do grep -x "version = \"$version\"" "$manifest"; done
 }
 
 # Checks that the pages repeat the oldest versions from the one file that the programs read.
@@ -163,8 +162,8 @@ check_oldest() {
 	has docs/building.md "cargo and rustc $oldest_cargo or later"
 	has build_release.sh "cargo and rustc $oldest_cargo or later"
 	has Makefile "cargo-1.99 ... cargo-$oldest_cargo)"
-	has nvpm.sh "cargo $oldest_cargo"
-	if grep -rnE "(rustc|Rust) (of )?1\.[0-9]+ or later" README.md build_release.sh docs src debian rpm preload nvpm init.d |
+	has init.d/nvpm-missing "cargo $oldest_cargo"
+	if grep -rnE "(rustc|Rust) (of )?1\.[0-9]+ or later" README.md build_release.sh docs src debian rpm preload init.d |
 		grep -v -e "$oldest_rustc or later" -e "cargo and rustc $oldest_cargo or later" -e "is for development"; then return 1; fi
 }
 
@@ -198,29 +197,36 @@ check_parameters() {
 # Measures how plainly comments and pages are written.
 check_prose() { python3 -B tests/lab/prose.py; }
 
-# Tests nvpm on machines that are made of files, and its selftest with doubles of the libraries.
+# Tests the pages, the completion and the metrics of nvpm, with the tools that read them.
 check_nvpm() {
-	build_nvpm
+	built_nvpm
 	python3 -B -m pytest -q -p no:cacheprovider tests/nvpm
 }
 
-# cargo_nvpm COMMAND...: runs cargo for the program in Rust, with the layer's crates and no network.
+# cargo_nvpm COMMAND...: runs cargo for the programs in Rust, with the layer's crates and no network.
 cargo_nvpm() {
 	[ -d target ] || cp -a /var/cache/nvpm-target target
 	(cd nvpm-rs && CARGO_HOME=/opt/nvpm-crates CARGO_TARGET_DIR=/tmp/copy/target cargo "$@")
 }
 
-# build_nvpm: builds the program in Rust, which the tests of nvpm run.
+# build_nvpm: builds the programs in Rust, which the tests of nvpm and of the container image run.
 build_nvpm() {
-	cargo_nvpm build --locked --offline
-	export NVPM_BIN=/tmp/copy/target/debug/nvpm-bin
+	cargo_nvpm build --locked --offline --workspace
+	export NVPM_BIN=/tmp/copy/target/debug/nvpm-bin NVPM_KEEPER=/tmp/copy/target/debug/nv-peer-mem
 }
 
-# Builds and tests the Rust program that explains logs, alone and with inputs of each form.
+# built_nvpm: names the programs of the layer, which are compiled as for a release.
+built_nvpm() {
+	NVPM_BIN=/opt/nvpm-programs/$(uname -m)
+	NVPM_KEEPER=/opt/nvpm-programs/keeper-$(uname -m)
+	export NVPM_BIN NVPM_KEEPER
+}
+
+# Builds and tests nvpm: its functions, the tables of machines, logs with inputs of each form, and fleets.
 check_nvpm_rust() {
 	cargo_nvpm fmt --check
-	cargo_nvpm clippy --locked --offline --all-targets -- -D warnings
-	cargo_nvpm test --locked --offline
+	cargo_nvpm clippy --locked --offline --workspace --all-targets -- -D warnings
+	cargo_nvpm test --locked --offline --workspace
 	build_nvpm
 	python3 -B -m pytest -q -p no:cacheprovider tests/explain tests/compare
 }
@@ -249,8 +255,9 @@ check_nvpm_program() {
 	chown -R another "/tmp/another tree"
 	for arch in x86_64 aarch64; do
 		su another -c "umask 077 && cd '/tmp/another tree' && sh nvpm-rs/compile release $arch"
-		cmp "/opt/nvpm-programs/$arch" "/tmp/another tree/nvpm-rs/prebuilt/$arch"
-		cmp "/opt/nvpm-programs/$arch.made" "/tmp/another tree/nvpm-rs/prebuilt/$arch.made"
+		for file in "$arch" "$arch.made" "keeper-$arch" "keeper-$arch.made"; do
+			cmp "/opt/nvpm-programs/$file" "/tmp/another tree/nvpm-rs/prebuilt/$file"
+		done
 	done
 	CARGO_NET_OFFLINE=true CARGO_HOME=/opt/nvpm-crates sh nvpm-rs/compile crates
 	cmp /opt/nvpm-programs/crates.tar.xz nvpm-rs/prebuilt/crates.tar.xz
@@ -283,10 +290,7 @@ check_nvpm_mutants() {
 	python3 -B tests/try_mutants.py nvpm
 }
 check_scripts_mutants() { python3 -B tests/try_mutants.py scripts; }
-check_container_mutants() {
-	build_nvpm
-	python3 -B tests/try_mutants.py container
-}
+check_container_mutants() { CARGO_HOME=/opt/nvpm-crates python3 -B tests/try_mutants.py container; }
 check_preload_mutants() { CC=gcc-14 python3 -B tests/try_mutants.py preload; }
 
 # Tests the preloaded library in real processes, with doubles of its neighbours.
@@ -323,15 +327,16 @@ check_preload_programs() {
 	if grep -q "not tried" /tmp/log; then exit 1; fi
 }
 
-# Tests the program of the container image on nodes that are made of files.
+# Tests the manifests and hooks of the container image, and its program as the image runs it. The check
+# nvpm_rust tests the functions of the program on nodes that are made of files.
 check_container() {
-	build_nvpm
+	built_nvpm
 	python3 -B -m pytest -q -p no:cacheprovider tests/container
 }
 
 # Checks how Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm nvpm-rs/licences container tests/container tests/try_mutants.py tests/compare tests/explain tests/nvpm tests/preload tests/scripts tests/lab tests/host)
+	local written=(nvpm-rs/licences tests/container tests/try_mutants.py tests/compare tests/explain tests/nvpm tests/preload tests/scripts tests/lab tests/host)
 	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda tests/guest/operators)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"
@@ -424,7 +429,7 @@ made_without_rust() {
 	rm -rf preload/prebuilt build/prebuilt
 	RUSTC=/none dpkg-buildpackage -us -uc -b 2>&1 | tee /tmp/log
 	grep -x "So there is no package nvidia-peer-memory-preload." /tmp/log
-	grep -x "So nvidia-peer-memory has no nvpm explain." /tmp/log
+	grep -x "So nvidia-peer-memory has no nvpm." /tmp/log
 }
 
 # padded: succeeds if there are 16 bytes of nop before each function in the assembly for x86-64,

@@ -79,16 +79,16 @@ MODULE = [TOP / name for name in ("Kbuild", "Makefile", "dkms.conf", "build", "s
 
 # The files of a release. Tests are part of a release, but make no difference here.
 BESIDE_MODULE = (
-    "nv_peer_mem.conf build_release.sh README.md LICENSE LICENSES .gitignore .gitattributes init.d "
-    "nvpm nvpm.sh completions docs debian rpm preload nvpm-rs"
+    "nv_peer_mem.conf build_release.sh README.md LICENSE LICENSES .gitignore init.d "
+    "completions docs debian rpm preload nvpm-rs"
 )
 RELEASED = [*MODULE, *(TOP / name for name in BESIDE_MODULE.split())]
 
 # The service, and the programs that it calls.
-SERVICE = [TOP / name for name in ("init.d", "nvpm", "nvpm.sh", "nv_peer_mem.conf")]
+SERVICE = [TOP / name for name in ("init.d", "nv_peer_mem.conf")]
 
-# The sources of nvpm-bin, whose checksum nvpm-rs/compile notes.
-NVPM_PARTS = "Cargo.lock Cargo.toml build compile data foreign src sysroots"
+# The sources of nvpm-bin and the image's program, whose checksum nvpm-rs/compile notes.
+NVPM_PARTS = "Cargo.lock Cargo.toml build compile data foreign keeper src sysroots"
 NVPM = [TOP / "nvpm-rs" / name for name in NVPM_PARTS.split()]
 
 # The sources of the lab's own verbs client.
@@ -547,13 +547,10 @@ class Layers:
         )
         self.add_image_base()
         ready = self.make_ready()
-        # The build uses only these parts of the keeper, which are edited less often.
-        parts = ("__init__", "build", "cache", "node", "places")
-        keeper = [TOP / f"container/keeper/{name}.py" for name in parts]
-        inputs = [*MODULE, ready, *keeper, LAB / "operators"]
+        inputs = [*MODULE, ready, LAB / "operators"]
         text = "the module, built in the image for each pair (a minute)"
         self.add("imagebuilt", text, *inputs, words=[self.kver])
-        release = [TOP / name for name in ("nvpm", "nvpm.sh", "LICENSE", "LICENSES", "container")]
+        release = [TOP / name for name in ("LICENSE", "LICENSES", "container")]
         release.append(TOP / "init.d")
         # The layer installs files into a directory of its own, so any layers may lie below.
         self.add("image", "the image", *MODULE, *release, ready, on=self.with_program())
@@ -591,14 +588,18 @@ class Layers:
     def extra_nvpmcrates(self) -> None:
         self.stack = f"{self.nvpm_crates()}:{self.stack}"
 
+    def extra_nvpmbuilt(self) -> None:
+        """Adds the programs in Rust for this processor, as a release has them."""
+        self.stack = f"{self.nvpm_program(os.uname().machine)}:{self.stack}"
+
     def extra_nvpmprogram(self) -> None:
         """Adds nvpm-bin for both processors, and what compiles it."""
         self.stack = f"{self.nvpm_programs()}:{self.nvpm_tools()}"
 
     def nvpm_crates(self) -> str:
-        names = ("Cargo.toml", "Cargo.lock", "foreign")
+        names = ("Cargo.toml", "Cargo.lock", "foreign", "keeper")
         inputs = [*(TOP / "nvpm-rs" / name for name in names), *TRUSTED]
-        text = "crates of the program in Rust (two minutes)"
+        text = "crates of the programs in Rust (two minutes)"
         return self.beside("nvpmcrates", self.lab_base, text, *inputs, network=True)
 
     def nvpm_tools(self) -> str:
@@ -610,14 +611,15 @@ class Layers:
 
     def nvpm_compiled(self, arch: str) -> str:
         """Makes the layers with the crates of nvpm-bin, compiled for a release."""
-        inputs = [TOP / f"nvpm-rs/{name}" for name in ("Cargo.toml", "Cargo.lock", "foreign", "compile")]
+        names = ("Cargo.toml", "Cargo.lock", "compile", "foreign", "keeper")
+        inputs = [TOP / "nvpm-rs" / name for name in names]
         text = f"the crates of nvpm-bin, compiled for {arch} (a minute)"
         tools = self.nvpm_tools()
         full = self.beside("nvpmcompiled", tools, text, *inputs, words=[arch])
         return f"{full}:{tools}"
 
     def nvpm_program(self, arch: str) -> str:
-        """Makes the layer with nvpm-bin, below /opt/nvpm-programs."""
+        """Makes the layer with nvpm-bin and the image's program, below /opt/nvpm-programs."""
         text = f"nvpm-bin for {arch} (half a minute)"
         return self.beside("nvpmprogram", self.nvpm_compiled(arch), text, *NVPM, words=[arch])
 
@@ -672,6 +674,9 @@ class Layers:
         elif name == "nvpmcrates":
             self.extra_pytest()
             self.extra_nvpmcrates()
+        elif name == "nvpmbuilt":
+            self.extra_pytest()
+            self.extra_nvpmbuilt()
         elif name == "nvpmprogram":
             self.extra_nvpmprogram()
         elif name == "dkms":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Runs the image's build for each pair of driver and RDMA core that a scenario has, with the
+# Runs make in the image for each pair of driver and RDMA core that a scenario has, with the
 # directories at the places where a pod has them. An emulated guest needs minutes for a build, so a
 # scenario replaces the image's make by operators/make, which answers with these results. The image
 # with that make is below /operators/image.
@@ -41,17 +41,15 @@ within() {
 	rmdir "/operators/driver-$1"/usr/{src/linux-*,lib/*,lib} 2>/dev/null || true
 }
 
-# build NAME DRIVER CORE [HOW]: builds the module NAME. HOW is a word for build.py.
+# build NAME DRIVER CORE [HOW]: builds the module NAME. HOW is a word for build.sh.
 build() {
 	local to=/mnt/built/$1-$2-$3${4:+-$4}
-	within "$2" "$3" env PYTHONPATH=/lab python3 -B /lab/operators/build.py "$kver" "$1" "$to" ${4:+"$4"}
+	within "$2" "$3" sh /lab/operators/build.sh "$kver" "$1" "$to" ${4:+"$4"}
 }
 mkdir -p /tmp/built "$(dirname "$built")"
 cp -a /in /tmp/release
 rm -rf /tmp/release/build/prebuilt
 mv /tmp/release/ready /tmp/release/build/prebuilt
-mkdir /tmp/release/keeper
-mv /tmp/release/*.py /tmp/release/keeper/
 build nvidia_peermem 550.163.01 first
 build nvidia_peermem 550.163.01 second
 build nvidia_peermem 570.195.03 second

@@ -2,13 +2,14 @@
 # shellcheck shell=bash
 #
 # nvpmcompiled.sh ARCH: packs the crates of nvpm-bin as a release does, and compiles them for this
-# architecture, with a stub in place of the program.
+# architecture, with a stub in place of nvpm-bin.
 set -euo pipefail
 export NVPM_SYSROOTS=/opt/sysroots NVPM_WORK=/opt/nvpm-work/$1 CARGO_NET_OFFLINE=true
-mkdir -p /tmp/nvpm-rs/src /tmp/nvpm-rs/build /tmp/nvpm-rs/data
+mkdir -p /tmp/nvpm-rs/src /tmp/nvpm-rs/build /tmp/nvpm-rs/data /tmp/nvpm-rs/tests/tables
 cd /tmp/nvpm-rs
-cp -r /in/Cargo.* /in/compile /in/foreign .
-echo 'fn main() {}' | tee src/main.rs >build/main.rs
+cp -r /in/Cargo.* /in/compile /in/foreign /in/keeper .
+# The manifest names a test, whose file must be there.
+echo 'fn main() {}' | tee src/main.rs build/main.rs >tests/tables/main.rs
 : >sysroots
 CARGO_HOME=/opt/nvpm-crates sh compile crates
 mkdir -p /opt/nvpm-programs

@@ -7,6 +7,6 @@ lib=/usr/lib/nvidia-peer-memory
 install -D -m 755 -t /etc/init.d /in/init.d/nv_peer_mem
 install -D -m 644 -t /etc/infiniband /in/nv_peer_mem.conf
 mkdir -p "$lib"
-cp -a /in/nvpm /in/nvpm.sh /in/init.d/conf.sh "$lib"
+cp -a /in/init.d/conf.sh "$lib"
 cp "/opt/nvpm-programs/$(uname -m)" "$lib/nvpm-bin"
-ln -s "$lib/nvpm.sh" /usr/sbin/nvpm
+ln -s "$lib/nvpm-bin" /usr/sbin/nvpm
