@@ -89,7 +89,7 @@ pub fn run(words: &[std::ffi::OsString]) -> ExitCode {
 fn compared(options: Options) -> Result<ExitCode, String> {
     let cannot_write = |path: &PathBuf, error: &io::Error| format!("{} cannot be written: {error}", path.display());
     let file = match &options.html {
-        Some(path) => Some((path, NewFile::new(path).map_err(|error| cannot_write(path, &error))?)),
+        Some(path) => Some((path, NewFile::new(path, NAME).map_err(|error| cannot_write(path, &error))?)),
         None => None,
     };
     let mut fleet = Fleet::default();

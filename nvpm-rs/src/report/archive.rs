@@ -7,7 +7,6 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flate2::{Compression, GzBuilder};
-use nvpm_foreign::ending::Removal;
 use tar::{Builder, EntryType, Header};
 
 use crate::report::parts::Text;
@@ -16,20 +15,16 @@ use crate::show::page::NewFile;
 const DIRECTORY: &str = "nvpm-report";
 const MODE: u32 = 0o644;
 
-pub struct Archive {
-    file: NewFile,
-    /// A signal that ends nvpm removes the file, too.
-    _removal: Removal,
-}
+pub struct Archive(NewFile);
 
 impl Archive {
-    pub fn new(path: &Path) -> io::Result<Self> {
-        let file = NewFile::new(path)?;
-        Ok(Self { file, _removal: Removal::of(path, &format!("nvpm report: {} is not written", path.display())) })
+    /// COMMAND is the command that a message about a signal names.
+    pub fn new(path: &Path, command: &str) -> io::Result<Self> {
+        NewFile::new(path, command).map(Self)
     }
 
     pub fn keep(self, texts: &[Text]) -> io::Result<()> {
-        self.file.keep(packed(texts)?)
+        self.0.keep(packed(texts)?)
     }
 }
 

@@ -69,7 +69,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
 
 /// Writes the archive, and returns the names of its files.
 fn written(path: &Path, collect: impl Fn() -> Vec<Text>) -> io::Result<String> {
-    let archive = Archive::new(path)?;
+    let archive = Archive::new(path, NAME)?;
     let texts = collect();
     archive.keep(&texts)?;
     Ok(texts.iter().map(|text| text.name).collect::<Vec<_>>().join(", "))

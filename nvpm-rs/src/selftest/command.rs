@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use nvpm_foreign::ending::Removal;
 
 use crate::commands::machine;
 use crate::read::machine::Machine;
@@ -25,7 +24,7 @@ use crate::selftest::reasons::Reasons;
 use crate::selftest::report::{Outcome, Report};
 use crate::selftest::trial::{Pair, Plan, Trial};
 use crate::show::out::{lost, say};
-use crate::show::page::NewFile;
+use crate::show::page::{self, NewFile};
 
 const NAME: &str = "nvpm selftest";
 
@@ -127,26 +126,19 @@ struct Page<'p> {
     path: &'p Path,
     file: Option<NewFile>,
     is_kept: bool,
-    /// A signal that ends nvpm removes the file, too.
-    _removal: Removal,
 }
 
 impl<'p> Page<'p> {
     fn new(path: &'p Path) -> io::Result<Self> {
-        let file = Some(NewFile::new(path)?);
-        Ok(Self { path, file, is_kept: false, _removal: Removal::of(path, &format!("{NAME}: {}", not_kept(path))) })
+        Ok(Self { path, file: Some(NewFile::new(path, NAME)?), is_kept: false })
     }
-}
-
-fn not_kept(path: &Path) -> String {
-    format!("{} is not written", path.display())
 }
 
 impl Drop for Page<'_> {
     fn drop(&mut self) {
         self.file = None;
         if !self.is_kept {
-            tell(&not_kept(self.path));
+            tell(&page::not_written(self.path));
         }
     }
 }

@@ -5,6 +5,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use nvpm_foreign::ending::{Removal, outlive_full_files};
+
 use crate::show::release::release;
 use crate::show::utc;
 use crate::text::clean;
@@ -120,30 +122,40 @@ pub fn page(title: &str, body: &[Markup]) -> String {
 }
 
 /// A new file that only its owner can read. It is made before the page is made, so that the user sees an error at once. An
-/// existing file is not overwritten, and no link is followed. The file is deleted unless it was kept.
+/// existing file is not overwritten, and no link is followed. The file is deleted unless it was kept, also if a signal ends
+/// nvpm.
 pub struct NewFile {
     path: PathBuf,
     file: File,
     is_kept: bool,
+    _removal: Removal,
 }
 
 impl NewFile {
-    pub fn new(path: &Path) -> io::Result<Self> {
+    /// COMMAND is the command that a message about a signal names.
+    pub fn new(path: &Path, command: &str) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        Ok(Self { path: path.to_owned(), file: options.open(path)?, is_kept: false })
+        let file = options.open(path)?;
+        let removal = Removal::of(path, &format!("{command}: {}", not_written(path)));
+        Ok(Self { path: path.to_owned(), file, is_kept: false, _removal: removal })
     }
 
     /// Writes the file. A file that would be larger than the user may have gives an error.
     pub fn keep(mut self, data: impl AsRef<[u8]>) -> io::Result<()> {
-        nvpm_foreign::ending::outlive_full_files();
+        outlive_full_files();
         self.file.write_all(data.as_ref())?;
         self.file.sync_all()?;
         self.is_kept = true;
         Ok(())
     }
+}
+
+/// Returns what is said of a file that was not kept.
+pub fn not_written(path: &Path) -> String {
+    format!("{} is not written", path.display())
 }
 
 impl Drop for NewFile {

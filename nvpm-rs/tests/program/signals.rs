@@ -51,6 +51,29 @@ fn each_signal_that_ends_nvpm_ends_its_programs() {
 }
 
 #[test]
+fn a_page_that_a_signal_interrupts_is_removed() {
+    let node = Node::new();
+    let page = node.scratch().join("page.html");
+    let mut command = Command::new("env");
+    command.arg("--default-signal").arg(program()).args(["compare", "--html"]).arg(&page);
+    // The standard input has no end, so the page is never written.
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let nvpm = command.spawn().unwrap();
+    until("the file is there", || page.exists());
+    kill_process(Pid::from_raw(i32::try_from(nvpm.id()).unwrap()).unwrap(), Signal::TERM).unwrap();
+    let ended = wait_with_open_input(nvpm);
+    assert_eq!(ended.code, Some(128 + Signal::TERM.as_raw()), "{}", ended.err);
+    assert_eq!(ended.err, format!("nvpm compare: {} is not written\n", page.display()));
+    assert!(!page.exists());
+}
+
+/// Waits for the end of a process whose standard input stays open.
+fn wait_with_open_input(mut nvpm: std::process::Child) -> crate::node::Ended {
+    let _input = nvpm.stdin.take();
+    nvpm.wait_with_output().unwrap().into()
+}
+
+#[test]
 fn a_file_of_a_report_is_whole_or_not_there() {
     let node = Node::new();
     let file = env::temp_dir().join(format!("{}.tar.gz", node.scratch().file_name().unwrap().to_string_lossy()));
