@@ -46,8 +46,8 @@ MUTANTS = [
     (
         f"{TABLES} machines not root: unreadable facts are named once",
         "facts/access_control.rs",
-        "config.len() <= PUBLIC",
-        "config.len() < PUBLIC",
+        "config.len() <= READ_BY_ALL",
+        "config.len() < READ_BY_ALL",
     ),
     # ---- show ----
     (

@@ -5,16 +5,12 @@ use indexmap::IndexSet;
 use crate::facts::fact::{Fact, good, unread};
 use crate::facts::topology::Doubt;
 use crate::read::machine::Machine;
-use crate::read::pci::pci_at;
+use crate::read::pci::{CONFIG, READ_BY_ALL, pci_at};
 
 const SECTION: &str = "PCI";
 const CAPABILITY: u32 = 13;
 const REQUEST_REDIRECT: u32 = 1 << 2;
 const COMPLETION_REDIRECT: u32 = 1 << 3;
-/// The bytes of the configuration space of PCI Express.
-pub const CONFIG: u64 = 4096;
-/// The numbers of four bytes that users other than root can read.
-pub const PUBLIC: usize = 16;
 
 /// Returns the first register after the header of an extended capability; 0 if the device does not have the capability.
 pub fn extended(config: &[u32], capability: u32) -> u32 {
@@ -52,7 +48,7 @@ pub fn fact(machine: &Machine, bridges: &IndexSet<String>, doubt: Doubt) -> Opti
              devices to virtual machines: ACS keeps them apart."
         )));
     }
-    if configs.iter().any(|config| config.len() <= PUBLIC) {
+    if configs.iter().any(|config| config.len() <= READ_BY_ALL) {
         return Some(unread(SECTION, "ACS", "ACS of the bridges"));
     }
     (!bridges.is_empty()).then(|| good(SECTION, "ACS", "redirect is off"))

@@ -8,14 +8,12 @@ use indexmap::IndexSet;
 use crate::facts::access_control::{control, extended};
 use crate::facts::fact::{Facts, good, info, warn};
 use crate::read::machine::Machine;
-use crate::read::pci::{Pci, gpus, nics, pci_at};
+use crate::read::pci::{CONFIG, Pci, READ_BY_ALL, gpus, nics, pci_at};
 use crate::read::ways::given_away;
 
 const ATS_CAPABILITY: u32 = 15;
 const ATS_ENABLE: u32 = 1 << 31;
 const DIRECT_TRANSLATED: u32 = 1 << 6;
-/// The number of registers that users other than root can read.
-const READ_BY_ALL: usize = 16;
 
 const NO_IOMMU: &str = "Turn it on in the firmware (VT-d, AMD-Vi) and with intel_iommu=on or amd_iommu=on: without it \
                         nothing can be given to a virtual machine.";
@@ -46,7 +44,7 @@ fn bridges(machine: &Machine, facts: &mut Facts) {
     let between = |pci: &Pci| pci.path.get(2..pci.path.len().saturating_sub(1)).unwrap_or_default().to_vec();
     let ports: IndexSet<String> = devices.into_iter().flat_map(|pci| between(pci)).collect();
     let is_off = |name: &&String| {
-        let config = pci_at(machine, name).config(machine, 4096);
+        let config = pci_at(machine, name).config(machine, CONFIG);
         let control = control(&config);
         config.len() > READ_BY_ALL && control != 0 && control & DIRECT_TRANSLATED == 0
     };
@@ -68,7 +66,7 @@ fn bridges(machine: &Machine, facts: &mut Facts) {
 fn translation(machine: &Machine, facts: &mut Facts) {
     for nic in nics(machine).iter().filter(|nic| nic.software.is_empty()) {
         let Some(pci) = &nic.pci else { continue };
-        let config = pci.config(machine, 4096);
+        let config = pci.config(machine, CONFIG);
         if config.len() > READ_BY_ALL && extended(&config, ATS_CAPABILITY) & ATS_ENABLE == 0 {
             let advice = format!(
                 "Without address translation services the packets of a virtual machine go up to the CPU: mlxconfig -d {} \

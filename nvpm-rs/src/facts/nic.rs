@@ -4,7 +4,7 @@ use crate::facts::devices::numa_node;
 use crate::facts::fact::{Fact, Facts, bad, good, info, unread, warn};
 use crate::facts::{efa, vf};
 use crate::read::machine::Machine;
-use crate::read::pci::{Nic, Pci, gpus};
+use crate::read::pci::{Nic, Pci, READ_BY_ALL, gpus};
 use crate::read::peers::{asks, own_peer_memory};
 use crate::read::place::virtual_kind;
 use crate::read::products::{Can, OWN_PEER_MEMORY};
@@ -12,8 +12,7 @@ use crate::read::{dma_buf, ways};
 
 const PCI_EXPRESS: u32 = 16;
 const RELAXED_ORDERING: u32 = 1 << 4;
-/// The number of registers that users other than root can read, and the most capabilities of a device.
-const READ_BY_ALL: usize = 16;
+/// The most capabilities of a device.
 const MOST_CAPABILITIES: usize = 48;
 const LEAST_REQUEST: u32 = 512;
 

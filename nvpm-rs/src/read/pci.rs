@@ -8,6 +8,10 @@ use crate::read::machine::{Machine, base, decoded};
 use crate::read::products::{Can, Product, product_of};
 
 pub const DEVICES: &str = "/sys/bus/pci/devices/";
+/// The bytes of the configuration space of PCI Express.
+pub const CONFIG: u64 = 4096;
+/// The numbers of four bytes in it that users other than root can read.
+pub const READ_BY_ALL: usize = 16;
 const NVIDIA: &str = "0x10de";
 const DISPLAY: &str = "0x03";
 
