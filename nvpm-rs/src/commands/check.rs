@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::commands::machine;
 use crate::facts::all::status_of;
 use crate::options;
+use crate::read::machine::Machine;
 use crate::show::out::say;
 use crate::show::plugin::{self, Code};
 
@@ -46,7 +46,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
         }
     };
     let ignored: Vec<&str> = options.ignore.iter().flat_map(|some| some.split(',')).collect();
-    let machine = machine(options.debug);
+    let machine = Machine::here(options.debug);
     let (line, code) = plugin::answer(&machine, &status_of(&machine), &ignored);
     say([line], code as u8, LOST)
 }

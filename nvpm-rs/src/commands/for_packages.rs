@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::fs::{Access, access};
 
-use crate::commands::{LOST, machine};
+use crate::commands::LOST;
 use crate::explain::for_module;
 use crate::facts::advice::Advice;
 use crate::read::machine::{MODULE, Machine};
@@ -32,7 +32,7 @@ fn text(word: &OsString) -> String {
 /// `advise MODULE [TEXT]...` prints advice about MODULE. TEXT is the text that modprobe and the kernel have printed about
 /// MODULE. Without TEXT, the advice is for a module that is not installed.
 pub fn advise(words: &[OsString]) -> ExitCode {
-    let machine = machine(false);
+    let machine = Machine::here(false);
     let advice = match words {
         [module, texts @ ..] if !texts.is_empty() => {
             let said: Vec<String> = texts.iter().map(text).collect();
@@ -45,7 +45,7 @@ pub fn advise(words: &[OsString]) -> ExitCode {
 
 /// Prints which processes keep the module from being unloaded.
 pub fn holders(_: &[OsString]) -> ExitCode {
-    say(regions::holders(&machine(false)), 0, LOST)
+    say(regions::holders(&Machine::here(false)), 0, LOST)
 }
 
 /// `leave SCRIPT` stops the service for a package that is being removed. SCRIPT is the service's script. The script is a
@@ -54,7 +54,7 @@ pub fn holders(_: &[OsString]) -> ExitCode {
 /// code is 0.
 pub fn leave(words: &[OsString]) -> ExitCode {
     let Some(script) = words.first() else { return ExitCode::SUCCESS };
-    let machine = machine(false);
+    let machine = Machine::here(false);
     if kernel_of_another(&machine) {
         return say([NOT_OURS], 0, LOST);
     }

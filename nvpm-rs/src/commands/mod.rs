@@ -12,7 +12,6 @@ use std::process::ExitCode;
 
 use nvpm_foreign::standard_files::is_output_closed;
 
-use crate::read::machine::Machine;
 use crate::show::out;
 use crate::{compare, explain};
 
@@ -44,14 +43,6 @@ const COMMANDS: [(&str, Command); 17] = [
     ("holders", for_packages::holders),
     ("leave", for_packages::leave),
 ];
-
-/// Returns this machine. Tests set the variable `NVPM_SYSROOT`, and nvpm then reads the files of that directory in place of
-/// the root directory.
-pub fn machine(is_debugged: bool) -> Machine {
-    let machine = Machine::new(&std::env::var("NVPM_SYSROOT").unwrap_or_default());
-    machine.is_debugged.set(is_debugged);
-    machine
-}
 
 fn find(name: &str) -> Option<Command> {
     COMMANDS.iter().find(|(known, _)| *known == name).map(|(_, command)| *command)

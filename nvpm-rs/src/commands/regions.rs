@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::commands::{LOST, machine};
+use crate::commands::LOST;
+use crate::read::machine::Machine;
 use crate::read::regions::{TO_LIST, regions};
 use crate::show::out::say;
 use crate::show::registrations;
@@ -36,7 +37,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
         Ok(options) => options,
         Err(code) => return code,
     };
-    let machine = machine(options.debug);
+    let machine = Machine::here(options.debug);
     match regions(&machine, TO_LIST) {
         Ok(found) if options.json => say(registrations::json(&machine, &found), 0, LOST),
         Ok(found) if options.summary => say(registrations::summary(&machine, &found), 0, LOST),

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::commands::{self, machine};
+use crate::commands;
 use crate::facts::all::status_of;
+use crate::read::machine::Machine;
 use crate::show::out::say;
 use crate::show::{metrics, status_json, status_text, terminal};
 
@@ -67,7 +68,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
     if let Some(form) = options.form.name().filter(|_| !options.devices.is_empty()) {
         return wrong(&format!("--{form} is about the whole machine: name no DEVICE with it"));
     }
-    let machine = machine(options.debug);
+    let machine = Machine::here(options.debug);
     let (status, screen) = (status_of(&machine), terminal::here());
     let (lines, code) = match options.form.name() {
         Some("prometheus") => (metrics::lines(&machine, &status), 0),
@@ -85,7 +86,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
 
 /// Prints the brief status and the next commands, for a user who runs nvpm without a command.
 pub fn first_screen() -> ExitCode {
-    let machine = machine(false);
+    let machine = Machine::here(false);
     let mut lines = status_text::brief(&machine, &status_of(&machine), terminal::here());
     lines.extend(["", "nvpm status says what needs attention; nvpm help lists the commands."].map(str::to_owned));
     say(lines, 0, commands::LOST)

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::commands::machine;
 use crate::explain::inputs::written;
 use crate::explain::judge::{Found, Verdict, rank};
 use crate::explain::table::Sure;
 use crate::facts::all::status_of;
 use crate::facts::fact::{Fact, Verdict as State};
+use crate::read::machine::Machine;
 
 /// The sections of devices. A node has a section for each device.
 const DEVICES: &[(&str, &str)] = &[("GPUs", "GPU "), ("RDMA devices", "RDMA device ")];
@@ -29,7 +29,7 @@ pub struct Seen<'a> {
 
 impl Node {
     pub fn of_this_machine() -> Self {
-        Self { facts: status_of(&machine(false)).facts }
+        Self { facts: status_of(&Machine::here(false)).facts }
     }
 
     /// Returns the facts at the lines of STATUS, as "access: `memory lock`; module: `state`".

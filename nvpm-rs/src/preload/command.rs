@@ -11,7 +11,6 @@ use std::process::{Command, ExitCode};
 use clap::{CommandFactory, Parser};
 use nvpm_foreign::{dynamic_linker, verbs};
 
-use crate::commands::machine;
 use crate::preload::decision::{Decision, decision};
 use crate::preload::library::{LIBRARY, Places, is_divided, misfit, places};
 use crate::preload::loader::unreachable;
@@ -75,7 +74,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
     let Some((name, arguments)) = options.program.split_first() else {
         return crate::options::wrong(NAME, Options::command(), "which PROGRAM?");
     };
-    let machine = machine(options.debug);
+    let machine = Machine::here(options.debug);
     let mut command = Command::new(name);
     command.args(arguments);
     match library_for(&machine, &options, name) {

@@ -87,6 +87,14 @@ impl Machine {
         found
     }
 
+    /// Returns this machine. Tests set the variable `NVPM_SYSROOT`, and nvpm then reads the files of that directory in place
+    /// of the root directory.
+    pub fn here(is_debugged: bool) -> Self {
+        let machine = Self::new(&std::env::var("NVPM_SYSROOT").unwrap_or_default());
+        machine.is_debugged.set(is_debugged);
+        machine
+    }
+
     /// Returns the result of a function, which is computed only once for this machine.
     pub fn once<T: 'static, F: Fn(&Self) -> T + 'static>(&self, compute: F) -> Rc<T> {
         let key = TypeId::of::<F>();

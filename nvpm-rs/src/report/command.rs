@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::commands::{LOST, machine};
+use crate::commands::LOST;
+use crate::read::machine::Machine;
 use crate::read::reader::reason;
 use crate::report::archive::Archive;
 use crate::report::parts::{Text, collected};
@@ -46,7 +47,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
         Ok(options) => options,
         Err(code) => return code,
     };
-    let machine = machine(options.debug);
+    let machine = Machine::here(options.debug);
     let collect = || collected(&machine, options.as_it_is, !options.no_selftest);
     let Some(path) = &options.write else {
         let code = say(collect().iter().map(shown), 0, LOST);

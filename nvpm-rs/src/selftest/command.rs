@@ -8,7 +8,6 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::commands::machine;
 use crate::read::machine::Machine;
 use crate::read::reader::reason;
 use crate::read::{dma_buf, ways};
@@ -156,7 +155,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
         Some((path, Err(error))) => return ExitCode::from(not_written(path, &error)),
         None => None,
     };
-    match tested(&machine(options.debug), &options, page) {
+    match tested(&Machine::here(options.debug), &options, page) {
         // The disk may be full although all was written.
         Ok(code) => say(None::<&str>, code, FAILED),
         // The reader of the output has stopped early, as in `nvpm selftest | head`.
