@@ -161,7 +161,7 @@ mod tests {
             "KVER=6.8.0 KDIR=/d/headers NVPM_NAME=nvidia_peermem NVPM_RUST=prebuilt DRIVER_ROOT=/d CORE_ROOT=/c";
         assert_eq!(found, expected);
         for (processors, jobs) in [(1, 1), (2, 2), (224, 4)] {
-            assert_eq!(words(Path::new("/work/tree"), processors).join(" "), format!("-C /work/tree -j{jobs}"));
+            assert_eq!(words(Path::new("/made/tree"), processors).join(" "), format!("-C /made/tree -j{jobs}"));
         }
     }
 

@@ -11,7 +11,7 @@
 set -eu
 kernel=$1 name=$2 to=$3 how=${4-}
 driver=/run/nvidia/driver host=/host ofed=/run/mellanox/drivers
-tree=/work/tree kept=/work/kept
+tree=/made/tree kept=/made/kept
 
 # The words of make after its directory.
 words() { printf '%s\n' "KVER=$kernel" "KDIR=$root/usr/src/linux-headers-$kernel" "NVPM_NAME=$name" NVPM_RUST=prebuilt "$setting" "CORE_ROOT=$ofed"; }
@@ -34,8 +34,8 @@ build() {
 	link_all src '*'
 	link_all lib 'linux-kbuild-*'
 	# shellcheck disable=SC2046 # words without blanks
-	make -C "$tree" -j4 $(words) >/work/log 2>&1 || {
-		cat /work/log >&2
+	make -C "$tree" -j4 $(words) >/made/log 2>&1 || {
+		cat /made/log >&2
 		exit 1
 	}
 }
@@ -47,7 +47,7 @@ else
 fi
 if [ "$how" = kept ]; then
 	mkdir -p "$kept"
-	source=$(sed -n 's/^NV_SRC  *\(\/[^ ]*\)$/\1/p' /work/log | head -n 1)
+	source=$(sed -n 's/^NV_SRC  *\(\/[^ ]*\)$/\1/p' /made/log | head -n 1)
 	cp "${source:-$tree/src/include/nvidia}/nv-p2p.h" "$kept/"
 	cp "$tree/nvidia.symvers" "$kept/Module.symvers"
 	build "$host" "NV_SRC=$kept"
@@ -56,7 +56,7 @@ mkdir -p "$to"
 for file in "$name.ko" nv_peer_mem_callback.ko nvidia.symvers; do
 	[ ! -e "$tree/$file" ] || cp "$tree/$file" "$to/"
 done
-cp /work/log "$to/"
+cp /made/log "$to/"
 words >"$to/words"
 cp "$ofed/usr/src/ofa_kernel/x86_64/$kernel/Module.symvers" "$to/core.symvers"
 cp "$driver/lib/modules/$kernel/kernel/drivers/video/nvidia.ko" "$to/"
