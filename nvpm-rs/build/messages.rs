@@ -95,8 +95,8 @@ fn names_list(block: &Block, list: &str) -> bool {
     block.fields.iter().any(|field| word_of(&field.text).0 == "cases" && word_of(word_of(&field.text).1).0 == list)
 }
 
-/// Returns whether a case of a message may be certain: a public thread confirms it, or the text itself says the cause, as
-/// each message of this package does.
+/// Returns whether a case of a message may be certain: a public thread confirms it, or the text itself says the cause,
+/// as each message of this package does.
 fn may_be_certain(block: &Block) -> bool {
     let field = |word: &str| block.fields.iter().find(|field| word_of(&field.text).0 == word);
     let from = field("from").map(|field| field.text.as_str());

@@ -25,14 +25,14 @@ pub fn clean(text: &str) -> String {
     found
 }
 
-/// Divides a text into lines of at most WIDTH characters at its blanks. A longer word is divided. The first line begins with
-/// FIRST, and the others begin with NEXT.
+/// Divides a text into lines of at most WIDTH characters at its blanks. A longer word is divided. The first line begins
+/// with FIRST, and the others begin with NEXT.
 pub fn wrapped(text: &str, width: usize, first: &str, next: &str) -> Vec<String> {
     divided(text, width, first, next, true)
 }
 
-/// Divides a text as `wrapped` does, but a word that is longer than a line stays whole, in a line of its own, because users
-/// copy commands and paths.
+/// Divides a text as `wrapped` does, but a word that is longer than a line stays whole, in a line of its own, because
+/// users copy commands and paths.
 pub fn wrapped_whole(text: &str, width: usize, first: &str, next: &str) -> Vec<String> {
     divided(text, width, first, next, false)
 }

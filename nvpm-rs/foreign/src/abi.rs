@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! The structures and numbers of `<infiniband/verbs.h>` that nvpm uses, under the same names. They have not changed since
-//! libibverbs 1.1, and a test compares them with the header. Fields whose names begin with `_` are not used. Flags that the
-//! header declares as unsigned are signed here, because all of them are small.
+//! The structures and numbers of `<infiniband/verbs.h>` that nvpm uses, under the same names. They have not changed
+//! since libibverbs 1.1, and a test compares them with the header. Fields whose names begin with `_` are not used.
+//! Flags that the header declares as unsigned are signed here, because all of them are small.
 #![allow(non_camel_case_types, clippy::struct_field_names)]
 use std::ffi::{c_int, c_uint, c_void};
 

@@ -2,8 +2,8 @@
 //! The time of day as the C library knows it, because Rust's library has no time zones.
 use std::mem::MaybeUninit;
 
-/// Returns a time in seconds since 1970 as date and time of this machine's time zone, or the number itself if the C library
-/// cannot divide it.
+/// Returns a time in seconds since 1970 as date and time of this machine's time zone, or the number itself if the C
+/// library cannot divide it.
 pub fn local_time(seconds: i64) -> String {
     let mut found = MaybeUninit::<libc::tm>::uninit();
     // SAFETY: both pointers are valid for the call: `seconds` lives until its end, and `found` has room for one `tm`.

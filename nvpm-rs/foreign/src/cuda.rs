@@ -15,8 +15,8 @@ const NOT_SUPPORTED: c_int = 801;
 const SYNC_MEMOPS: c_int = 6;
 const DMA_BUF: c_int = 1;
 
-/// The driver gives a buffer of this size its own blocks. Smaller buffers share a block, which the driver keeps while any of
-/// the buffers exists, so whole blocks are allocated.
+/// The driver gives a buffer of this size its own blocks. Smaller buffers share a block, which the driver keeps while
+/// any of the buffers exists, so whole blocks are allocated.
 const BLOCK: usize = 2 << 20;
 
 /// A call has failed. The text is like: `cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY`
@@ -143,8 +143,8 @@ impl<'l> Gpu<'l> {
         Ok(Self { library, index, pci, device, context: Cell::new(None) })
     }
 
-    /// Makes this GPU current, so that allocations take its memory. The context is kept for the next RDMA device, because
-    /// making a context takes a while.
+    /// Makes this GPU current, so that allocations take its memory. The context is kept for the next RDMA device,
+    /// because making a context takes a while.
     pub fn make_current(&self) -> Result<(), Error> {
         let functions = &self.library.functions;
         let mut context = self.context.get().unwrap_or(null_mut());

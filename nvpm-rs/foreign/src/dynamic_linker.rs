@@ -9,8 +9,8 @@ const AUDITS: (u32, u32) = (2, 35);
 
 /// Returns whether the dynamic linker finds a library. A library that is found stays loaded.
 pub fn finds(name: &str) -> bool {
-    // SAFETY: The initializers of the library must be sound. The library is installed on this system, and the program that
-    // nvpm is about to become would load it as well.
+    // SAFETY: The initializers of the library must be sound. The library is installed on this system, and the program
+    // that nvpm is about to become would load it as well.
     let found = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) };
     found.map(std::mem::forget).is_ok()
 }

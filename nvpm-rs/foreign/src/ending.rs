@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 /// The signals by which users and systems end a program.
 const SIGNALS: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
 
-/// Ends this process without the exit handlers of foreign libraries, which may hang or crash. Output that is buffered is lost.
+/// Ends this process without the exit handlers of foreign libraries, which may hang or crash. Output that is buffered
+/// is lost.
 pub fn leave(code: u8) -> ! {
     // SAFETY: The function takes any number, and needs nothing of this process.
     unsafe { libc::_exit(code.into()) }
@@ -22,15 +23,17 @@ struct Unfinished {
     text: String,
 }
 
-/// The file that a signal removes; null if there is none. The object is never freed, because a signal may come at any time.
+/// The file that a signal removes; null if there is none. The object is never freed, because a signal may come at any
+/// time.
 static UNFINISHED: AtomicPtr<Unfinished> = AtomicPtr::new(null_mut());
 
-/// Keeps a file from staying incomplete. As long as this object exists, a signal that ends this process removes the file.
+/// Keeps a file from staying incomplete. As long as this object exists, a signal that ends this process removes the
+/// file.
 pub struct Removal(());
 
 impl Removal {
-    /// Prepares the removal of a file. TEXT is then written to the standard error. A signal that this process ignores, as
-    /// below nohup, stays ignored.
+    /// Prepares the removal of a file. TEXT is then written to the standard error. A signal that this process ignores,
+    /// as below nohup, stays ignored.
     pub fn of(path: &Path, text: &str) -> Self {
         // A path that the kernel has taken has no zero.
         let path = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
@@ -72,8 +75,8 @@ impl Drop for Companion {
     }
 }
 
-/// Lets a write to a file that has reached its largest size fail, in place of ending this process. Programs that are started
-/// after that inherit it.
+/// Lets a write to a file that has reached its largest size fail, in place of ending this process. Programs that are
+/// started after that inherit it.
 pub fn outlive_full_files() {
     // SAFETY: The signal exists, and may be ignored.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
@@ -92,8 +95,8 @@ fn catch(signal: c_int) {
     // SAFETY: As in `ends_process`. No signal is blocked, and no flag is set.
     let mut wanted: libc::sigaction = unsafe { zeroed() };
     wanted.sa_sigaction = end as extern "C" fn(c_int) as libc::sighandler_t;
-    // SAFETY: The signal exists, and the handler is a function of this type, which calls only functions that are allowed in
-    // a handler.
+    // SAFETY: The signal exists, and the handler is a function of this type, which calls only functions that are
+    // allowed in a handler.
     unsafe { libc::sigaction(signal, &raw const wanted, null_mut()) };
 }
 

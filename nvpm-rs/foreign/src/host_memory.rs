@@ -33,16 +33,17 @@ impl HostMemory {
     /// Copies DATA to the start of the memory.
     pub fn put(&self, data: &[u8]) {
         let length = data.len().min(self.size());
-        // SAFETY: Both places have LENGTH bytes, bytes have no alignment, and DATA is not in this memory, because nothing
-        // returns a reference to it. The type is not Sync, so no other thread copies.
+        // SAFETY: Both places have LENGTH bytes, bytes have no alignment, and DATA is not in this memory, because
+        // nothing returns a reference to it. The type is not Sync, so no other thread copies.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), self.start.as_ptr(), length) };
     }
 
     /// Returns a copy of all bytes.
     pub fn get(&self) -> Vec<u8> {
         let mut data = vec![0; self.size()];
-        // SAFETY: Both places have as many bytes as the layout, bytes have no alignment, and the vector is new. The bytes
-        // are initialized, because the memory was zero at first. A device that still writes only changes their values.
+        // SAFETY: Both places have as many bytes as the layout, bytes have no alignment, and the vector is new. The
+        // bytes are initialized, because the memory was zero at first. A device that still writes only changes
+        // their values.
         unsafe { std::ptr::copy_nonoverlapping(self.start.as_ptr(), data.as_mut_ptr(), data.len()) };
         data
     }
@@ -50,8 +51,8 @@ impl HostMemory {
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        // SAFETY: The memory was allocated with this layout, and only here it is freed. A registration borrows the memory,
-        // so none is left.
+        // SAFETY: The memory was allocated with this layout, and only here it is freed. A registration borrows the
+        // memory, so none is left.
         unsafe { dealloc(self.start.as_ptr(), self.layout) };
     }
 }

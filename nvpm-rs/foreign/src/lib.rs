@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Calls of foreign libraries and of the C library that need unsafe code. All functions for other parts of nvpm are safe.
+//! Calls of foreign libraries and of the C library that need unsafe code. All functions for other parts of nvpm are
+//! safe.
 #![allow(unsafe_code)]
 #![warn(clippy::multiple_unsafe_ops_per_block, clippy::undocumented_unsafe_blocks)]
 

@@ -96,8 +96,8 @@ impl<'r> End<'r> {
                 ..none
             },
         )?;
-        // The timeout is about a second (4.096 us << 18). With the retries, the device gives up before the time limit of
-        // the selftest ends.
+        // The timeout is about a second (4.096 us << 18). With the retries, the device gives up before the time limit
+        // of the selftest ends.
         self.modify(
             abi::IBV_QPS_RTS,
             abi::IBV_QP_TIMEOUT
@@ -148,8 +148,8 @@ pub struct QueuePair<'r> {
 }
 
 impl<'r> QueuePair<'r> {
-    /// Returns a queue pair that is connected to a second queue pair of the same port. DEPTH is the number of transfers at a
-    /// time.
+    /// Returns a queue pair that is connected to a second queue pair of the same port. DEPTH is the number of transfers
+    /// at a time.
     pub fn connected(
         domain: &'r Domain<'r>,
         completions: &'r Completions<'r>,

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static IS_OUTPUT_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Notes whether standard output is closed. Rust's library opens /dev/null in its place before `main`, and output would then
-/// be lost without an error.
+/// Notes whether standard output is closed. Rust's library opens /dev/null in its place before `main`, and output would
+/// then be lost without an error.
 extern "C" fn note() {
     // SAFETY: The call takes no pointers, and a descriptor that is closed gives an error.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
@@ -14,8 +14,8 @@ extern "C" fn note() {
 
 /// The dynamic linker calls the functions of this section before Rust's library starts.
 #[used]
-// SAFETY: The section holds pointers to functions with C's way of calling, which may have fewer parameters than the linker
-// gives them. `note` needs nothing of Rust's library, and cannot panic.
+// SAFETY: The section holds pointers to functions with C's way of calling, which may have fewer parameters than the
+// linker gives them. `note` needs nothing of Rust's library, and cannot panic.
 #[unsafe(link_section = ".init_array")]
 static AT_START: extern "C" fn() = note;
 

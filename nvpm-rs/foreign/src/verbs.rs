@@ -79,17 +79,19 @@ pub(crate) struct Verbs {
 /// Takes a function out of a library.
 macro_rules! function {
     ($library:expr, $name:literal) => {
-        // SAFETY: The library stays loaded as long as the process, so the copy of the pointer stays valid. The type at the
-        // place of this call is the type of the function in the library's header.
-        unsafe { $library.get(concat!($name, "\0").as_bytes()) }.map(|symbol| *symbol).map_err(|error| error.to_string())
+        // SAFETY: The library stays loaded as long as the process, so the copy of the pointer stays valid. The type at
+        // the place of this call is the type of the function in the library's header.
+        unsafe { $library.get(concat!($name, "\0").as_bytes()) }
+            .map(|symbol| *symbol)
+            .map_err(|error| error.to_string())
     };
 }
 pub(crate) use function;
 
 /// Loads a library for as long as the process exists.
 pub(crate) fn load(name: &str) -> Result<&'static libloading::os::unix::Library, String> {
-    // SAFETY: The initializers of the library must be sound. It is installed on this system, and belongs to the driver of
-    // the devices that are asked.
+    // SAFETY: The initializers of the library must be sound. It is installed on this system, and belongs to the driver
+    // of the devices that are asked.
     let library = unsafe { libloading::os::unix::Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) };
     Ok(Box::leak(Box::new(library.map_err(|error| error.to_string())?)))
 }
@@ -220,8 +222,8 @@ impl Context<'_> {
 
     /// Returns a completion queue with room for some entries.
     pub fn completions(&self, entries: c_int) -> Result<Completions<'_>, Error> {
-        // SAFETY: The context is open. A queue may have no pointer of the program, and no channel, and number 0 is always
-        // a valid vector.
+        // SAFETY: The context is open. A queue may have no pointer of the program, and no channel, and number 0 is
+        // always a valid vector.
         let raw = unsafe { (self.library.verbs.create_cq)(self.raw.as_ptr(), entries, null_mut(), null_mut(), 0) };
         Ok(Completions { context: self, raw: not_null("ibv_create_cq", raw)? })
     }
@@ -239,13 +241,14 @@ impl Context<'_> {
     /// `ibv_query_device_ex()` is an inline function.
     pub fn pages_on_demand(&self) -> Option<bool> {
         let context = self.raw.as_ptr();
-        // SAFETY: The context is open, so its fields can be read. Only the library writes to them, when it opens a device.
+        // SAFETY: The context is open, so its fields can be read. Only the library writes to them, when it opens a
+        // device.
         if unsafe { (*context).abi_compat } != abi::EXTENDED {
             return None;
         }
         let whole = context.wrapping_byte_sub(offset_of!(verbs_context, context)).cast::<verbs_context>();
-        // SAFETY: The value in abi_compat says that the context is the end of a verbs_context. In each library, at least
-        // the field with the size stands at this distance before the context.
+        // SAFETY: The value in abi_compat says that the context is the end of a verbs_context. In each library, at
+        // least the field with the size stands at this distance before the context.
         let size = unsafe { (*whole).sz };
         if size < size_of::<verbs_context>() {
             return None;
@@ -288,8 +291,8 @@ pub struct Domain<'c> {
 impl Domain<'_> {
     pub fn register_host<'r>(&'r self, memory: &'r HostMemory) -> Result<Region<'r>, Error> {
         let address = memory.address();
-        // SAFETY: The domain exists. A device may write to the memory as long as the region exists, which borrows it; the
-        // bytes have no references, and any value is valid for a byte.
+        // SAFETY: The domain exists. A device may write to the memory as long as the region exists, which borrows it;
+        // the bytes have no references, and any value is valid for a byte.
         let raw = unsafe { (self.verbs().reg_mr)(self.raw.as_ptr(), address.cast(), memory.size(), ALL) };
         self.region("ibv_reg_mr", raw, address.addr() as u64, memory.size())
     }
@@ -301,8 +304,8 @@ impl Domain<'_> {
         self.region("ibv_reg_mr", raw, address, memory.size())
     }
 
-    /// Registers the beginning of a dma-buf of GPU memory, which devices then reach at the memory's address. Returns None if
-    /// the library has no such verb.
+    /// Registers the beginning of a dma-buf of GPU memory, which devices then reach at the memory's address. Returns
+    /// None if the library has no such verb.
     pub fn register_dma_buf<'r>(
         &'r self,
         descriptor: BorrowedFd<'_>,
@@ -316,8 +319,8 @@ impl Domain<'_> {
         Some(self.region("ibv_reg_dmabuf_mr", raw, address, size))
     }
 
-    /// Registers the descriptor -1, as NCCL and other programs do to ask for dma-buf. Returns the error; None if the library
-    /// has no such verb, or the registration succeeds.
+    /// Registers the descriptor -1, as NCCL and other programs do to ask for dma-buf. Returns the error; None if the
+    /// library has no such verb, or the registration succeeds.
     pub fn register_no_descriptor(&self) -> Option<Error> {
         const LENGTH: usize = 4096;
         let register = self.verbs().reg_dmabuf_mr?;
@@ -347,8 +350,8 @@ impl Drop for Domain<'_> {
     }
 }
 
-/// A registration. `address` is the address that devices use. If the memory is a dma-buf, this is not the address in the
-/// `ibv_mr`.
+/// A registration. `address` is the address that devices use. If the memory is a dma-buf, this is not the address in
+/// the `ibv_mr`.
 pub struct Region<'r> {
     library: &'r Library,
     raw: NonNull<ibv_mr>,
@@ -393,8 +396,8 @@ pub struct Completions<'c> {
 }
 
 impl Completions<'_> {
-    /// Returns the statuses of completions that have arrived, but not more than MOST. Returns None if the device cannot be
-    /// asked.
+    /// Returns the statuses of completions that have arrived, but not more than MOST. Returns None if the device cannot
+    /// be asked.
     pub fn poll(&self, most: usize) -> Option<Vec<Status>> {
         let mut found = [abi::ibv_wc::default(); MOST];
         // SAFETY: The context is open, so its fields can be read.

@@ -42,7 +42,8 @@ pub struct Built {
     pub header: PathBuf,
 }
 
-/// Builds the module NAME in the empty directory WORK. The output goes to the file WORK/log. A signal also ends the build.
+/// Builds the module NAME in the empty directory WORK. The output goes to the file WORK/log. A signal also ends the
+/// build.
 pub fn build(
     release: &Path,
     places: &Places,
@@ -85,8 +86,8 @@ fn copy_parts(release: &Path, tree: &Path) -> io::Result<()> {
     Err(io::Error::other(said.lines().next().unwrap_or("cp has failed").to_owned()))
 }
 
-/// Returns the words with which make runs in TREE. A node with many processors must not run as many compilers, because of the
-/// pod's memory.
+/// Returns the words with which make runs in TREE. A node with many processors must not run as many compilers, because
+/// of the pod's memory.
 fn words(tree: &Path, processors: usize) -> [String; 3] {
     ["-C".to_owned(), tree.display().to_string(), format!("-j{}", processors.min(JOBS))]
 }

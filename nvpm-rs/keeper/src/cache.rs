@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Keeps built modules, so that a restart does not build again, and so that a node whose driver container has no headers any
-//! more still has its module.
+//! Keeps built modules, so that a restart does not build again, and so that a node whose driver container has no
+//! headers any more still has its module.
 //!
 //! Layout: `KERNEL-KEY/{NAME.ko, nv_peer_mem_callback.ko, about.json}` for each built module, and
 //! `drivers/IDENTITY/{Module.symvers, nv-p2p.h}` for each driver that a module was built for.
@@ -74,8 +74,8 @@ impl Cache {
         self.directory.join(format!("{}-{}", key.kernel, checksum(text.join("\0").as_bytes())))
     }
 
-    /// Returns the files of a built module, the callback module first; none if the cache has no such module. An entry whose
-    /// files were cut, as by a full disk, is removed.
+    /// Returns the files of a built module, the callback module first; none if the cache has no such module. An entry
+    /// whose files were cut, as by a full disk, is removed.
     pub fn modules(&self, key: &Key) -> Vec<PathBuf> {
         let place = self.place(key);
         match whole(&place, key) {
@@ -128,7 +128,8 @@ impl Cache {
         }
     }
 
-    /// Returns the directory with the symbols and the header of a driver; None if no module was built for that driver here.
+    /// Returns the directory with the symbols and the header of a driver; None if no module was built for that driver
+    /// here.
     pub fn driver(&self, identity: &str) -> Option<PathBuf> {
         let place = self.directory.join("drivers").join(identity);
         ["Module.symvers", "nv-p2p.h"].into_iter().all(|name| place.join(name).exists()).then_some(place)

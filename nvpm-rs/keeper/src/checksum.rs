@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Tells apart builds of modules, and whole files from cut ones. The directory of the cache keeps others from writing, so
-//! a checksum without a secret is enough. It must be the same in each version of this program.
+//! Tells apart builds of modules, and whole files from cut ones. The directory of the cache keeps others from writing,
+//! so a checksum without a secret is enough. It must be the same in each version of this program.
 
 /// Returns the checksum of some bytes by FNV-1a with 128 bits, as 32 hexadecimal digits.
 pub fn checksum(data: &[u8]) -> String {

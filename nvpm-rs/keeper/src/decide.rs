@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Decides the keeper's next step from the state of the node.
 //!
-//! Each operator's container has a file that exists while the container is ready. When the file is missing, the container may
-//! replace its driver, so the module is not loaded. The OFED container unloads `nvidia_peermem` itself, and does not know
-//! `nv_peer_mem`, so `nv_peer_mem` is let go then. The driver's container also knows `nvidia_peermem`, but RHEL's script
-//! unloads in a wrong order: `nvidia_uvm` is gone by then, and the script notices nothing. So either name is let go when that
-//! container ends.
+//! Each operator's container has a file that exists while the container is ready. When the file is missing, the
+//! container may replace its driver, so the module is not loaded. The OFED container unloads `nvidia_peermem` itself,
+//! and does not know `nv_peer_mem`, so `nv_peer_mem` is let go then. The driver's container also knows
+//! `nvidia_peermem`, but RHEL's script unloads in a wrong order: `nvidia_uvm` is gone by then, and the script notices
+//! nothing. So either name is let go when that container ends.
 //!
-//! Two more waits follow from these scripts. The driver's manager unloads `nvidia_uvm` before `nvidia_peermem` and `nvidia`,
-//! so without `nvidia_uvm` the driver may be on its way out. The script of the older OFED container unloads `nvidia_peermem`
-//! before it removes its file (serve.rs).
+//! Two more waits follow from these scripts. The driver's manager unloads `nvidia_uvm` before `nvidia_peermem` and
+//! `nvidia`, so without `nvidia_uvm` the driver may be on its way out. The script of the older OFED container unloads
+//! `nvidia_peermem` before it removes its file (serve.rs).
 use crate::node::{Loaded, Node};
 
 const NO_DRIVER: &str = "NVIDIA's driver is not loaded: the module nvidia is missing. The GPU Operator's driver pod loads it, \
@@ -107,8 +107,8 @@ impl Step {
     }
 }
 
-/// Returns the next step towards a module called NAME, of VERSION. ASKED tells whether somebody has asked that the module
-/// stays unloaded.
+/// Returns the next step towards a module called NAME, of VERSION. ASKED tells whether somebody has asked that the
+/// module stays unloaded.
 pub fn decide(node: &Node, name: &str, version: &str, asked: bool) -> Step {
     if let Some(own) = node.own() {
         return keep(node, &own, name, version, asked);

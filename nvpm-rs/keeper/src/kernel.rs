@@ -14,8 +14,9 @@ pub fn load(files: &[PathBuf], parameters: &[String]) -> Result<(), Refused> {
     commands(files, parameters, Path::new("/sys/module")).iter().try_for_each(|command| call(command))
 }
 
-/// Returns the commands that load modules, of which those in the directory MODULES are loaded. All but the last one, such as
-/// the callback module, stay loaded until the next boot. If the last one has a namesake that is loaded, the kernel refuses.
+/// Returns the commands that load modules, of which those in the directory MODULES are loaded. All but the last one,
+/// such as the callback module, stay loaded until the next boot. If the last one has a namesake that is loaded, the
+/// kernel refuses.
 fn commands(files: &[PathBuf], parameters: &[String], modules: &Path) -> Vec<Vec<String>> {
     let Some((last, others)) = files.split_last() else { return Vec::new() };
     let insmod = |file: &Path| vec!["insmod".to_owned(), file.display().to_string()];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! The program of the container image (docs/kubernetes.md): `serve` keeps the module on a node of a cluster, `unload` lets the
-//! module go, and `probe` tells whether GPU memory can be registered.
+//! The program of the container image (docs/kubernetes.md): `serve` keeps the module on a node of a cluster, `unload`
+//! lets the module go, and `probe` tells whether GPU memory can be registered.
 #![forbid(unsafe_code)]
 mod actions;
 mod build;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Metrics for Prometheus: those of `nvpm status --prometheus`, the state that `serve` has reached, and the registrations that
-//! keep the module loaded. `serve` gives them to whoever asks its port.
+//! Metrics for Prometheus: those of `nvpm status --prometheus`, the state that `serve` has reached, and the
+//! registrations that keep the module loaded. `serve` gives them to whoever asks its port.
 use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

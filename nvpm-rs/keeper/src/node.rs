@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use crate::checksum::checksum;
 
-/// The GPU Operator's driver container shows its root directory here. While the container runs, the file with its process
-/// number exists.
+/// The GPU Operator's driver container shows its root directory here. While the container runs, the file with its
+/// process number exists.
 pub const DRIVER: &str = "/run/nvidia/driver";
 pub const DRIVER_PID: &str = "/run/nvidia/nvidia-driver.pid";
 /// The container writes this file after it has loaded the driver, and the file stays until the node boots.
@@ -16,8 +16,8 @@ const DRIVER_STATE: &str = "/run/nvidia/nvidia-driver.state";
 /// The directory and the file of the GPU Operator that say that the container is ready.
 const VALIDATIONS: &str = "/run/nvidia/validations";
 pub const DRIVER_READY: &str = "/run/nvidia/validations/.driver-ctr-ready";
-/// The Network Operator's OFED container shows its sources here. The container locks the first file when it first starts,
-/// and the file stays. The second file exists while the OFED is ready.
+/// The Network Operator's OFED container shows its sources here. The container locks the first file when it first
+/// starts, and the file stays. The second file exists while the OFED is ready.
 pub const OFED: &str = "/run/mellanox/drivers";
 const OFED_LOCK: &str = "/run/mellanox/drivers/.lock";
 pub const OFED_READY: &str = "/run/mellanox/drivers/.driver-ready";
@@ -88,15 +88,16 @@ impl Node {
         })
     }
 
-    /// Returns a text that differs between builds of a module. The linker's build ID differs always, but some modules have
-    /// none. The checksum of the sources and the version are then known for most modules, and the size for all.
+    /// Returns a text that differs between builds of a module. The linker's build ID differs always, but some modules
+    /// have none. The checksum of the sources and the version are then known for most modules, and the size for
+    /// all.
     pub fn identity(&self, name: &str) -> String {
         let files = ["notes/.note.gnu.build-id", "srcversion", "version", "coresize"];
         checksum(&files.map(|file| self.data(&format!("/sys/module/{name}/{file}"))).join(&0))
     }
 
-    /// Returns the loaded module of this project, under either name. NVIDIA's module and the marker, which have the first
-    /// name, too, have no statistics.
+    /// Returns the loaded module of this project, under either name. NVIDIA's module and the marker, which have the
+    /// first name, too, have no statistics.
     pub fn own(&self) -> Option<Loaded> {
         let name = OWN_NAMES.into_iter().find(|name| self.exists(&format!("/sys/module/{name}/statistics")))?;
         self.module(name)
@@ -121,8 +122,8 @@ impl Node {
         found.len() == CORE.len() && found.iter().all(|module| module.live)
     }
 
-    /// Returns the module of the RDMA core with which clients register; an empty string if no loaded module takes clients.
-    /// The kernel's list of functions is long, so the list is read only if the core has changed.
+    /// Returns the module of the RDMA core with which clients register; an empty string if no loaded module takes
+    /// clients. The kernel's list of functions is long, so the list is read only if the core has changed.
     pub fn peer_memory_in(&self) -> String {
         let core: Vec<String> = self.core().into_iter().map(|module| module.identity).collect();
         let mut known = self.exporter.borrow_mut();
@@ -133,8 +134,8 @@ impl Node {
         known.1.clone()
     }
 
-    /// Returns whether the module NAME is a client of the RDMA core that runs. Loading the module fails if the core refuses
-    /// the client, and the client ends with the module.
+    /// Returns whether the module NAME is a client of the RDMA core that runs. Loading the module fails if the core
+    /// refuses the client, and the client ends with the module.
     pub fn registered(&self, name: &str) -> bool {
         let is_live = self.module(name).is_some_and(|module| module.live);
         let holds = CORE.iter().any(|core| self.exists(&format!("/sys/module/{core}/holders/{name}")));
@@ -142,20 +143,20 @@ impl Node {
         is_live && holds && (!self.exists(peers) || self.exists(&format!("{peers}/nv_mem")))
     }
 
-    /// Returns whether NVIDIA's driver is that of the GPU Operator's container. The directory alone says nothing, because the
-    /// container toolkit also makes it.
+    /// Returns whether NVIDIA's driver is that of the GPU Operator's container. The directory alone says nothing,
+    /// because the container toolkit also makes it.
     fn driver_contained(&self) -> bool {
         self.exists(DRIVER_PID) || self.exists(&format!("{DRIVER}/usr"))
     }
 
-    /// Returns whether the driver's container is ending or starting. Its hook removes the file at the stop, and the file
-    /// returns a minute after the start. Early operators have no such file, and no directory for it.
+    /// Returns whether the driver's container is ending or starting. Its hook removes the file at the stop, and the
+    /// file returns a minute after the start. Early operators have no such file, and no directory for it.
     pub fn driver_leaves(&self) -> bool {
         self.driver_contained() && self.exists(VALIDATIONS) && !self.exists(DRIVER_READY)
     }
 
-    /// Returns whether a container has loaded the driver, and `nvidia_uvm` is missing. The container may have ended. A node's
-    /// own driver loads `nvidia_uvm` when a program uses CUDA.
+    /// Returns whether a container has loaded the driver, and `nvidia_uvm` is missing. The container may have ended. A
+    /// node's own driver loads `nvidia_uvm` when a program uses CUDA.
     pub fn lacks_uvm(&self) -> bool {
         (self.driver_contained() || self.exists(DRIVER_STATE)) && !self.exists("/sys/module/nvidia_uvm")
     }
@@ -169,7 +170,8 @@ impl Node {
         self.ofed_contained() && !self.exists(OFED_READY)
     }
 
-    /// Returns when the files of both containers were written, in seconds and nanoseconds; None for a file that is missing.
+    /// Returns when the files of both containers were written, in seconds and nanoseconds; None for a file that is
+    /// missing.
     pub fn became_ready(&self) -> [Option<(i64, i64)>; 2] {
         let written = |name| fs::metadata(self.path(name)).ok().map(|about| (about.mtime(), about.mtime_nsec()));
         [DRIVER_READY, OFED_READY].map(written)

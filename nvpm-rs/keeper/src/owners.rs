@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Names the processes and pods that have GPU memory registered, and so keep the module loaded.
 //!
-//! This takes more rights than loading a module does: the node's process numbers (hostPID), the capability `CAP_SYS_ADMIN`
-//! for the module's list, and for the pods' names /var/log/pods, whose directories kubelet names `NAMESPACE_NAME_UID`.
+//! This takes more rights than loading a module does: the node's process numbers (hostPID), the capability
+//! `CAP_SYS_ADMIN` for the module's list, and for the pods' names /var/log/pods, whose directories kubelet names
+//! `NAMESPACE_NAME_UID`.
 use std::fmt::{self, Display, Formatter};
 use std::process::Stdio;
 
@@ -42,8 +43,8 @@ pub fn owners(node: &Node) -> Vec<Owner> {
     if is_known { listed(node, &list) } else { Vec::new() }
 }
 
-/// Returns the owners in a list of `nvpm regions`, which has the registrations of a process one after another. Orphans keep
-/// no module.
+/// Returns the owners in a list of `nvpm regions`, which has the registrations of a process one after another. Orphans
+/// keep no module.
 fn listed(node: &Node, list: &str) -> Vec<Owner> {
     let list: Value = serde_json::from_str(list).unwrap_or_default();
     let mut found: Vec<Owner> = Vec::new();

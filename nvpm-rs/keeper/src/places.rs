@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Finds the files that a build needs: the kernel's headers, the driver that is loaded, and the RDMA core that is loaded. Each
-//! can be the node's or a container's.
+//! Finds the files that a build needs: the kernel's headers, the driver that is loaded, and the RDMA core that is
+//! loaded. Each can be the node's or a container's.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -33,8 +33,8 @@ pub fn find(node: &Node, cache: &Cache) -> Result<Places, Missing> {
     Ok(Places { headers_root, headers, driver: driver(node, cache, &modinfo)?, core: core(node, &modinfo)? })
 }
 
-/// Returns the root below which the kernel's headers are, and their directory. Distributions name this directory in two ways,
-/// and /lib/modules has a link to it, which may be absolute.
+/// Returns the root below which the kernel's headers are, and their directory. Distributions name this directory in two
+/// ways, and /lib/modules has a link to it, which may be absolute.
 fn headers(node: &Node) -> Result<(PathBuf, PathBuf), Missing> {
     let kernel = node.kernel();
     let roots = [DRIVER, HOST].map(|root| node.path(root));
@@ -60,8 +60,8 @@ fn headers(node: &Node) -> Result<(PathBuf, PathBuf), Missing> {
     )))
 }
 
-/// Returns make's setting for the loaded driver. After the driver container's fast path, the driver's module is nowhere, but an
-/// earlier build has kept its symbols.
+/// Returns make's setting for the loaded driver. After the driver container's fast path, the driver's module is
+/// nowhere, but an earlier build has kept its symbols.
 fn driver(node: &Node, cache: &Cache, field: Field) -> Result<String, Missing> {
     let Some(driver) = node.module("nvidia") else {
         return Err(Missing("NVIDIA's driver was unloaded a moment ago".to_owned()));
@@ -90,8 +90,8 @@ fn driver(node: &Node, cache: &Cache, field: Field) -> Result<String, Missing> {
     )))
 }
 
-/// Returns make's setting for the loaded RDMA core. The OFED container shows only the sources of its core, in a directory for
-/// the kernel.
+/// Returns make's setting for the loaded RDMA core. The OFED container shows only the sources of its core, in a
+/// directory for the kernel.
 fn core(node: &Node, field: Field) -> Result<String, Missing> {
     let (kernel, is_contained) = (node.kernel(), node.ofed_contained());
     let trees = [format!("{}/{kernel}", rustix::system::uname().machine().to_string_lossy()), kernel];
@@ -121,8 +121,8 @@ fn modules(node: &Node, root: &str) -> PathBuf {
     node.path(root).join("lib/modules").join(node.kernel())
 }
 
-/// Returns the files of modules whose names begin with NAME, because Debian's driver is called nvidia-current. A file in
-/// `updates` is more likely to be the loaded one.
+/// Returns the files of modules whose names begin with NAME, because Debian's driver is called nvidia-current. A file
+/// in `updates` is more likely to be the loaded one.
 fn modules_below(directory: &Path, name: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut directories = vec![directory.to_owned()];
@@ -143,8 +143,9 @@ fn modules_below(directory: &Path, name: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Returns whether the loaded module NAME comes from FILE. Checksums of the sources tell it; a module without one counts as
-/// loaded if its version is the same. Some kernels give their modules neither, and UNKNOWN is returned for these.
+/// Returns whether the loaded module NAME comes from FILE. Checksums of the sources tell it; a module without one
+/// counts as loaded if its version is the same. Some kernels give their modules neither, and UNKNOWN is returned for
+/// these.
 fn is_loaded(node: &Node, file: &Path, name: &str, unknown: bool, field: Field) -> bool {
     for checked in ["srcversion", "version"] {
         let (loaded, here) = (node.text(&format!("/sys/module/{name}/{checked}")), field(file, checked));

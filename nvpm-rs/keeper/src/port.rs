@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Answers requests for the metrics. Anybody who reaches the pod can connect, so each client has a thread of its own, little
-//! time, and only few clients are served at a time. Nothing here asks the name service.
+//! Answers requests for the metrics. Anybody who reaches the pod can connect, so each client has a thread of its own,
+//! little time, and only few clients are served at a time. Nothing here asks the name service.
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;

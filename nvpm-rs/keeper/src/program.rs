@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Runs other programs for at most some time. Their output goes to a file, because a pipe could be held open by a process
-//! that was left behind.
+//! Runs other programs for at most some time. Their output goes to a file, because a pipe could be held open by a
+//! process that was left behind.
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek};

@@ -54,8 +54,8 @@ impl Report {
         (self.say)(text);
     }
 
-    /// Writes the state, and prints it if the state or the reason is new. If the disk is full, the file keeps the state from
-    /// before, which the probe finds stale after a minute.
+    /// Writes the state, and prints it if the state or the reason is new. If the disk is full, the file keeps the state
+    /// from before, which the probe finds stale after a minute.
     pub fn write(&mut self, state: State, reason: &str, name: &str, now: Duration) {
         let told = (state, reason.to_owned());
         if self.told.as_ref() != Some(&told) {

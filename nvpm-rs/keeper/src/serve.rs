@@ -32,7 +32,8 @@ const STEP: Duration = Duration::from_millis(50);
 /// What a module was built for, and the times when the operators' containers became ready.
 type Neighbours = (Key, [Option<(i64, i64)>; 2]);
 
-/// An attempt that has failed: the node, the state and the reason, the number of failures, and the time of the next attempt.
+/// An attempt that has failed: the node, the state and the reason, the number of failures, and the time of the next
+/// attempt.
 struct Failure {
     key: Key,
     state: State,
@@ -104,8 +105,8 @@ impl<A: Actions> Keeper<A> {
         }
     }
 
-    /// Returns whether somebody else has unloaded the module, and nothing has changed since. The older OFED container unloads
-    /// the module minutes before it removes the file of a ready OFED that an earlier container has left.
+    /// Returns whether somebody else has unloaded the module, and nothing has changed since. The older OFED container
+    /// unloads the module minutes before it removes the file of a ready OFED that an earlier container has left.
     fn was_taken(&mut self) -> bool {
         let own = self.node.own();
         let now = (self.key(), self.node.became_ready());
@@ -118,8 +119,8 @@ impl<A: Actions> Keeper<A> {
         self.served.is_some() && own.is_none()
     }
 
-    /// Tells who keeps the module, and asks for the names once a minute: the kernel holds the module's lock while it writes the
-    /// list, and each change of the list is a line of the log.
+    /// Tells who keeps the module, and asks for the names once a minute: the kernel holds the module's lock while it
+    /// writes the list, and each change of the list is a line of the log.
     fn hold(&mut self, reason: &str) {
         let now = self.actions.now();
         let known = self.owners.take().filter(|(_, asked)| now < *asked + OWNERS);
@@ -171,8 +172,8 @@ impl<A: Actions> Keeper<A> {
             }
             Why::Build(Failed::Stopped) => {}
             Why::Refused(Refused(said)) => {
-                // The entry of the cache may be wrong, so the next attempt builds the module again. The entry stays until
-                // then, because the node may lack the parts of a build by now.
+                // The entry of the cache may be wrong, so the next attempt builds the module again. The entry stays
+                // until then, because the node may lack the parts of a build by now.
                 self.doubted = Some(key.clone());
                 let advice = self.actions.advice(&self.settings.name, &said);
                 self.fail(key, State::Failed, format!("{said}. {advice}"));
@@ -189,8 +190,8 @@ impl<A: Actions> Keeper<A> {
         Ok(())
     }
 
-    /// Unloads the module if a container has begun to end while the module was being loaded. The container's script has looked
-    /// for the module before, and does not look again.
+    /// Unloads the module if a container has begun to end while the module was being loaded. The container's script has
+    /// looked for the module before, and does not look again.
     fn check(&mut self) {
         if let Some(reason) = wait(&self.node) {
             self.tell(State::Unloading, reason);

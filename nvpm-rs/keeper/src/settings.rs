@@ -11,8 +11,8 @@ pub const CACHE: &str = "/var/lib/nv_peer_mem";
 /// The port of the metrics.
 const PORT: u16 = 9989;
 
-/// The name of the module, its parameters, the port for metrics (0: no port), and the identity of the release in the image,
-/// which each of its modules has as its version.
+/// The name of the module, its parameters, the port for metrics (0: no port), and the identity of the release in the
+/// image, which each of its modules has as its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub name: String,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! The command `nvpm check`, a plug-in of Nagios. A monitor reads only the standard output, so that is where wrong options
-//! are reported.
+//! The command `nvpm check`, a plug-in of Nagios. A monitor reads only the standard output, so that is where wrong
+//! options are reported.
 use std::ffi::OsString;
 use std::process::ExitCode;
 

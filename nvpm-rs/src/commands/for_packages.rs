@@ -29,8 +29,8 @@ fn text(word: &OsString) -> String {
     word.to_string_lossy().into_owned()
 }
 
-/// `advise MODULE [TEXT]...` prints advice about MODULE. TEXT is the text that modprobe and the kernel have printed about
-/// MODULE. Without TEXT, the advice is for a module that is not installed.
+/// `advise MODULE [TEXT]...` prints advice about MODULE. TEXT is the text that modprobe and the kernel have printed
+/// about MODULE. Without TEXT, the advice is for a module that is not installed.
 pub fn advise(words: &[OsString]) -> ExitCode {
     let machine = Machine::here(false);
     let advice = match words {
@@ -48,10 +48,10 @@ pub fn holders(_: &[OsString]) -> ExitCode {
     say(regions::holders(&Machine::here(false)), 0, LOST)
 }
 
-/// `leave SCRIPT` stops the service for a package that is being removed. SCRIPT is the service's script. The script is a
-/// configuration file, so it may be missing, or may come from an earlier version. The exit code is `IN_USE` while programs
-/// have GPU memory registered, because only such programs may keep a package from being removed. In all other cases the exit
-/// code is 0.
+/// `leave SCRIPT` stops the service for a package that is being removed. SCRIPT is the service's script. The script is
+/// a configuration file, so it may be missing, or may come from an earlier version. The exit code is `IN_USE` while
+/// programs have GPU memory registered, because only such programs may keep a package from being removed. In all other
+/// cases the exit code is 0.
 pub fn leave(words: &[OsString]) -> ExitCode {
     let Some(script) = words.first() else { return ExitCode::SUCCESS };
     let machine = Machine::here(false);

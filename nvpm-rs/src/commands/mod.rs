@@ -65,8 +65,8 @@ pub fn run(words: &[OsString]) -> ExitCode {
     match (&about, find(about.as_deref().unwrap_or(&name))) {
         (None, Some(command)) => command(options),
         (Some(_), Some(command)) => {
-            // For check, --help ends with the code for unknown, because a monitor got no answer; a user who asks for help
-            // has got one.
+            // For check, --help ends with the code for unknown, because a monitor got no answer; a user who asks for
+            // help has got one.
             command(&["--help".into()]);
             ExitCode::SUCCESS
         }
@@ -79,8 +79,8 @@ pub fn run(words: &[OsString]) -> ExitCode {
     }
 }
 
-/// Returns a sentence with the command that the user probably meant. If no command is similar, the sentence says how to list
-/// all commands.
+/// Returns a sentence with the command that the user probably meant. If no command is similar, the sentence says how to
+/// list all commands.
 fn hint(name: &str) -> String {
     let near = COMMANDS.iter().map(|(known, _)| (strsim::jaro(known, name), *known));
     match near.max_by(|one, other| one.0.total_cmp(&other.0)) {

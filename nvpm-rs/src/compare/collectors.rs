@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Reads the lines that a tool prints about nodes, between the lines of the nodes themselves. Such lines name nodes that
-//! printed nothing: pdsh and clush print a line for each exit code that is not 0, and srun also tells which task ran on
-//! which node.
+//! Reads the lines that a tool prints about nodes, between the lines of the nodes themselves. Such lines name nodes
+//! that printed nothing: pdsh and clush print a line for each exit code that is not 0, and srun also tells which task
+//! ran on which node.
 use indexmap::IndexMap;
 use regex::bytes::{Captures, Regex};
 

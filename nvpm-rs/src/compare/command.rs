@@ -18,8 +18,8 @@ const NAME: &str = "nvpm compare";
 const NOTHING: u8 = 2;
 
 /// Compares what nvpm status --json or nvpm selftest --json printed on many nodes, and says which nodes differ from the
-/// others, and in which fact. Reads files, directories with a file for each node, or standard input with the node before each
-/// line (clush, pdsh, srun --label), or with a heading before each node (clush -b, Ansible).
+/// others, and in which fact. Reads files, directories with a file for each node, or standard input with the node
+/// before each line (clush, pdsh, srun --label), or with a heading before each node (clush -b, Ansible).
 #[derive(Parser)]
 #[command(
     name = NAME,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! The features by which nodes are compared. A feature is a fact of the status without the parts that differ between equal
-//! nodes, such as addresses, counters, and the speed of an idle link.
+//! The features by which nodes are compared. A feature is a fact of the status without the parts that differ between
+//! equal nodes, such as addresses, counters, and the speed of an idle link.
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
@@ -36,7 +36,8 @@ impl Texts {
     }
 }
 
-/// The feature that a fact belongs to: its name, which is empty for a fact that is no feature, the device, and the value.
+/// The feature that a fact belongs to: its name, which is empty for a fact that is no feature, the device, and the
+/// value.
 #[derive(Clone)]
 pub struct Feature {
     pub name: String,
@@ -129,8 +130,8 @@ fn is_slot(text: &str) -> bool {
         })
 }
 
-/// Four facts decide the kind of a node: the models of the GPUs, the kernel, the version of the driver, and the RDMA core. A
-/// fact is empty if it is not good, because a fault makes no kind.
+/// Four facts decide the kind of a node: the models of the GPUs, the kernel, the version of the driver, and the RDMA
+/// core. A fact is empty if it is not good, because a fault makes no kind.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Key(pub [Text; 4]);
 
@@ -226,8 +227,8 @@ fn programs_of(head: &Map<String, Value>) -> Option<Vec<(String, String)>> {
     Some(programs.as_object()?.iter().map(way).collect())
 }
 
-/// Returns a text with the values of a feature and the number of devices with each value, the most frequent value first. The
-/// names of the devices follow each value except the most frequent.
+/// Returns a text with the values of a feature and the number of devices with each value, the most frequent value
+/// first. The names of the devices follow each value except the most frequent.
 fn summed(found: &[(&str, std::borrow::Cow<str>)]) -> String {
     if let [(_, value)] = found {
         return value.clone().into_owned();

@@ -78,8 +78,8 @@ pub fn modes_of(nodes: &Nodes) -> Features {
     counts.into_iter().map(mode).collect()
 }
 
-/// Returns the features of the largest group of equal nodes. If several groups have this size, takes the group that is most
-/// like all nodes. Features of different nodes together would be a node that does not exist.
+/// Returns the features of the largest group of equal nodes. If several groups have this size, takes the group that is
+/// most like all nodes. Features of different nodes together would be a node that does not exist.
 pub fn norm_of(nodes: &Nodes) -> Features {
     let modes = modes_of(nodes);
     let groups = groups_of(nodes, &modes, &|_, _, _, _| true);
@@ -89,8 +89,8 @@ pub fn norm_of(nodes: &Nodes) -> Features {
     modes.keys().map(|name| (name.clone(), text_of(features, name))).collect()
 }
 
-/// Returns the place of a feature among the differences of a node: causes first, and features that are not on both sides
-/// last, because they mostly follow from another difference.
+/// Returns the place of a feature among the differences of a node: causes first, and features that are not on both
+/// sides last, because they mostly follow from another difference.
 fn rank(name: &str, value: &str, usual: &str) -> (bool, usize) {
     let place = CAUSES.iter().position(|begin| name.starts_with(begin)).unwrap_or(CAUSES.len());
     (value == MISSING || usual == MISSING, place)
@@ -123,8 +123,8 @@ pub fn groups_of(nodes: &Nodes, norm: &Features, counts: Counts) -> Vec<Group> {
     groups
 }
 
-/// Compares each odd group with the group that differs least from it: the norm, or a larger odd group. If many nodes differ
-/// from the norm in the same way, a further fault of one of these nodes is thereby seen.
+/// Compares each odd group with the group that differs least from it: the norm, or a larger odd group. If many nodes
+/// differ from the norm in the same way, a further fault of one of these nodes is thereby seen.
 pub fn nearest(groups: &[Group], norm: &Features) -> Vec<Group> {
     let is_larger = |group: &&Group| !group.differences.is_empty() && group.nodes.len() > 1;
     let larger: Vec<Group> = groups.iter().rev().filter(is_larger).take(MOST_LARGER).cloned().collect();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Reads the outputs of many nodes, in the form in which tools collect such outputs. clush and pdsh put the name of the
-//! node before each line, and srun --label puts the number of the task there. clush -b and Ansible print a heading before
-//! the output of each node. Other tools write one file for each node.
+//! node before each line, and srun --label puts the number of the task there. clush -b and Ansible print a heading
+//! before the output of each node. Other tools write one file for each node.
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -92,8 +92,8 @@ impl Collected {
         said
     }
 
-    /// Returns the words of the nodes, if their lines contained no complete status. The reason is what the tool said about
-    /// the node.
+    /// Returns the words of the nodes, if their lines contained no complete status. The reason is what the tool said
+    /// about the node.
     fn last_words(&self, reason: &str) -> Option<String> {
         if self.is_found || (self.words.is_empty() && self.lines.is_empty() && reason.is_empty()) {
             return None;
@@ -108,8 +108,8 @@ impl Collected {
     }
 }
 
-/// Returns the name of the node, which is the label. If the label only numbers the nodes, the name is the host name in the
-/// status. The label comes first, because two nodes may have the same host name.
+/// Returns the name of the node, which is the label. If the label only numbers the nodes, the name is the host name in
+/// the status. The label comes first, because two nodes may have the same host name.
 fn name_of(label: &str, output: &Output) -> String {
     let is_number = label.bytes().all(|one| one.is_ascii_digit());
     let (Output::Status { head: said, .. } | Output::Selftest(said)) = output;
@@ -117,8 +117,8 @@ fn name_of(label: &str, output: &Output) -> String {
     cut_name(host.as_deref().unwrap_or(label))
 }
 
-/// Sorts the lines of many nodes. Each line belongs to the label before the line or, without a label, to the heading above
-/// the line.
+/// Sorts the lines of many nodes. Each line belongs to the label before the line or, without a label, to the heading
+/// above the line.
 struct Sorter {
     label: String,
     current: String,
@@ -152,8 +152,8 @@ impl Sorter {
         }
     }
 
-    /// Returns the place of the lines of a label or a heading. An input has at most MOST of them, and the lines of any other
-    /// are passed over.
+    /// Returns the place of the lines of a label or a heading. An input has at most MOST of them, and the lines of any
+    /// other are passed over.
     fn place_of(&mut self, key: &str) -> Option<usize> {
         if let Some(place) = self.by_label.get_index_of(key) {
             return Some(place);
@@ -168,8 +168,8 @@ impl Sorter {
         Some(self.by_label.insert_full(key.to_owned(), Collected::new(names)).0)
     }
 
-    /// Returns the names of a heading, or no names for a label. All headings together have at most MOST names, because a
-    /// node can print a heading, too.
+    /// Returns the names of a heading, or no names for a label. All headings together have at most MOST names, because
+    /// a node can print a heading, too.
     fn unfolded(&mut self, key: &str) -> Vec<String> {
         let names = if self.current == key { unfolded(key).unwrap_or_default() } else { Vec::new() };
         let enough = self.left >= names.len();
@@ -255,8 +255,8 @@ impl Sorter {
 
     /// Gives the nodes that have printed no status to the sink, after the last line.
     fn rest(mut self, sink: Sink) -> bool {
-        // A message of a login looks like a label and a text. A status without a label comes from a single node, so such a
-        // text does not come from another node.
+        // A message of a login looks like a label and a text. A status without a label comes from a single node, so
+        // such a text does not come from another node.
         if self.by_label.get(&self.label).is_some_and(|collected| collected.is_found) {
             return true;
         }
@@ -291,8 +291,8 @@ impl Sorter {
     }
 }
 
-/// Returns the label of a line, and the text behind the label. A label is the name of a node or the number of a task. A line
-/// of nvpm's JSON begins with a blank, a brace or a quote, and has no label.
+/// Returns the label of a line, and the text behind the label. A label is the name of a node or the number of a task. A
+/// line of nvpm's JSON begins with a blank, a brace or a quote, and has no label.
 fn labelled(line: &str) -> Option<(&str, &str)> {
     let trimmed = line.trim_start();
     let (label, text) = trimmed.split_once(':')?;
@@ -324,7 +324,8 @@ pub fn from_reader(mut reader: impl BufRead, label: &str, sink: Sink) -> io::Res
     Ok(())
 }
 
-/// Reads a line. A line that is too long is cut to its beginning, so that a file without line ends does not fill memory.
+/// Reads a line. A line that is too long is cut to its beginning, so that a file without line ends does not fill
+/// memory.
 fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     if reader.by_ref().take(LONGEST as u64).read_until(b'\n', line)? == 0 {
@@ -391,8 +392,8 @@ fn from_file(path: &Path, sink: Sink) -> Result<(), Unreadable> {
         }
         return Ok(());
     }
-    // A file without a status has a message, which may look like a label and a text. So the first line of the message counts
-    // as the words of one node.
+    // A file without a status has a message, which may look like a label and a text. So the first line of the message
+    // counts as the words of one node.
     let mut begin = Vec::new();
     File::open(path).and_then(|file| file.take(1000).read_to_end(&mut begin)).map_err(unreadable)?;
     let text = String::from_utf8_lossy(&begin).into_owned();

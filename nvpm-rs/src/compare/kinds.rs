@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Finds the kinds of nodes of a fleet. Nodes with other GPUs are of another kind, also if they are few. Nodes with the same
-//! GPUs and another kernel, driver or RDMA core are a kind if they are many: a few of them are nodes that an update has left
-//! out.
+//! Finds the kinds of nodes of a fleet. Nodes with other GPUs are of another kind, also if they are few. Nodes with the
+//! same GPUs and another kernel, driver or RDMA core are a kind if they are many: a few of them are nodes that an
+//! update has left out.
 use std::cmp::Reverse;
 
 use indexmap::IndexMap;
@@ -10,8 +10,8 @@ use crate::compare::features::{Key, NO_GPU, Text};
 
 /// The smallest number of nodes with the same GPUs that are a kind.
 const LEAST_MODELS: usize = 2;
-/// Nodes with the same GPUs and the same software are a kind if they are at least this number, and at least a tenth of the
-/// largest number of such nodes.
+/// Nodes with the same GPUs and the same software are a kind if they are at least this number, and at least a tenth of
+/// the largest number of such nodes.
 const LEAST: usize = 3;
 const SHARE: usize = 10;
 /// A fleet has at most this number of kinds. The nodes of smaller kinds are compared with the nearest of these kinds.
@@ -30,8 +30,8 @@ pub fn kinds_of(keys: &IndexMap<String, Key>) -> (Vec<Vec<String>>, Vec<String>)
     let mut kinds: IndexMap<&Key, Vec<String>> = chosen.iter().map(|key| (key, Vec::new())).collect();
     let mut none = Vec::new();
     for (node, key) in keys {
-        // A kind has nodes with the same software, or all nodes with the same GPUs if no software of these nodes makes a
-        // kind.
+        // A kind has nodes with the same software, or all nodes with the same GPUs if no software of these nodes makes
+        // a kind.
         let just_models = just_models(key);
         let own = [key, &just_models].into_iter().find_map(|key| kinds.get_index_of(key));
         match own.and_then(|place| kinds.get_index_mut(place)) {
@@ -105,8 +105,8 @@ pub fn name_of(place: usize) -> &'static str {
     NAMES.get(place).copied().unwrap_or_default()
 }
 
-/// Returns the text of a fact of a key. A node may not know the models of its GPUs; a kind may have several kernels, drivers
-/// or cores.
+/// Returns the text of a fact of a key. A node may not know the models of its GPUs; a kind may have several kernels,
+/// drivers or cores.
 pub fn value_of(key: &Key, place: usize) -> &str {
     let text = key.0.get(place).map_or("", |text| text);
     match (text, place) {

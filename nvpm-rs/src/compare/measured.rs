@@ -66,7 +66,8 @@ pub fn results(said: &Map<String, Value>, texts: &mut Texts) -> Features {
     found
 }
 
-/// Returns the rates of a test. A test without --bandwidth measures a single transfer, which is no basis for a comparison.
+/// Returns the rates of a test. A test without --bandwidth measures a single transfer, which is no basis for a
+/// comparison.
 pub fn rates(said: &Map<String, Value>) -> Rates {
     let mut found = Rates::new();
     for pair in pairs_in(said).iter().filter(|_| is_true(said.get("bandwidth"))) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Shows a fleet on one page for a browser: the odd nodes first, then the kinds of nodes, and the measured rates of each
-//! kind.
+//! Shows a fleet on one page for a browser: the odd nodes first, then the kinds of nodes, and the measured rates of
+//! each kind.
 use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
@@ -16,8 +16,8 @@ use crate::show::page::{Markup, element, escaped, heat, legend, page, row, table
 /// The groups and the differences of a group that the page shows.
 const MOST_GROUPS: usize = 200;
 const MOST_DIFFERENCES: usize = 3;
-/// The cells of all matrices. A matrix has a cell for each device and each GPU, also if few of these pairs were measured. A
-/// node has some hundred pairs.
+/// The cells of all matrices. A matrix has a cell for each device and each GPU, also if few of these pairs were
+/// measured. A node has some hundred pairs.
 const MOST_CELLS: usize = 20_000;
 const GB: f64 = 1e9;
 /// A rate below this share of the median is shown with its node.
@@ -88,7 +88,8 @@ struct Row {
     others: String,
 }
 
-/// Returns the differences of a group. All results of the selftest are one row, because a slow device is slow with each GPU.
+/// Returns the differences of a group. All results of the selftest are one row, because a slow device is slow with each
+/// GPU.
 fn rows_of(group: &Group) -> Vec<Row> {
     let row = |(name, its): &(std::rc::Rc<str>, std::rc::Rc<str>)| {
         let others = value(&group.others, name);
@@ -207,8 +208,8 @@ fn kinds(fleet: &Fleet, body: &mut Vec<Markup>) {
 
 // ---- the measured rates ----
 
-/// A pair on all nodes of a kind: the median rate, and the lowest rate with its node. A pair that failed on a node has no
-/// lowest rate.
+/// A pair on all nodes of a kind: the median rate, and the lowest rate with its node. A pair that failed on a node has
+/// no lowest rate.
 struct Cell {
     usual: f64,
     lowest: Option<f64>,

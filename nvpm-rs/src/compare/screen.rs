@@ -176,8 +176,8 @@ fn kinds(fleet: &Fleet, is_all: bool) -> Vec<String> {
     lines
 }
 
-/// Returns the nodes with the same last words. The words may contain the name of the node, which becomes a star if several
-/// nodes have the same words otherwise.
+/// Returns the nodes with the same last words. The words may contain the name of the node, which becomes a star if
+/// several nodes have the same words otherwise.
 pub fn silent_by_words(fleet: &Fleet) -> Vec<(String, Vec<&str>)> {
     let mut by_words: IndexMap<String, Vec<&Silent>> = IndexMap::new();
     for node in &fleet.silent {

@@ -44,8 +44,8 @@ impl Outputs {
         self.by_lines(lines).or_else(|| of_text(&lines.concat()))
     }
 
-    /// Returns the status in lines of nvpm's own form, which has a line for each member and for each fact. JSON in another
-    /// form is read as a whole, which takes ten times longer.
+    /// Returns the status in lines of nvpm's own form, which has a line for each member and for each fact. JSON in
+    /// another form is read as a whole, which takes ten times longer.
     fn by_lines(&mut self, lines: &[String]) -> Option<Output> {
         let begin = lines.iter().position(|line| line == FACTS)?;
         let mut head = Map::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Tells differences between nodes from differences between two versions of nvpm. The values of facts are text for people,
-//! and their wording changes from version to version.
+//! Tells differences between nodes from differences between two versions of nvpm. The values of facts are text for
+//! people, and their wording changes from version to version.
 use std::collections::BTreeSet;
 
 use crate::compare::features::Verdicts;
@@ -8,11 +8,12 @@ use crate::compare::groups::MISSING;
 
 /// The beginnings of features that are data in each version.
 const DATA: &[&str] = &["kernel", "ways", "program ", "selftest"];
-/// Features that every version prints for each machine that has the part. A machine without such a feature has no such part.
+/// Features that every version prints for each machine that has the part. A machine without such a feature has no such
+/// part.
 const ALWAYS: &[&str] = &["driver, nvidia", "GPU, link", "GPU, BAR1", "RDMA device, link", "ways", "module, state"];
 
-/// Returns whether a difference between nodes with two versions of nvpm is a difference of the nodes themselves. This is so
-/// if the verdicts differ, or if the same words have other numbers.
+/// Returns whether a difference between nodes with two versions of nvpm is a difference of the nodes themselves. This
+/// is so if the verdicts differ, or if the same words have other numbers.
 pub fn is_real(name: &str, value: &str, usual: &str, mine: &Verdicts, theirs: &Verdicts) -> bool {
     if verdicts_of(name, mine) != verdicts_of(name, theirs) {
         return true;

@@ -84,16 +84,16 @@ impl Answer<'_> {
         }
     }
 
-    /// Returns whether the log has a sign of success. A log without one may be that of another program, or may end before
-    /// the failure.
+    /// Returns whether the log has a sign of success. A log without one may be that of another program, or may end
+    /// before the failure.
     fn went_well(&self) -> bool {
         self.scan.success.is_used()
             || self.verdict.overcome.is_some()
             || self.verdict.aside.iter().any(|one| one.why == FINE_HERE)
     }
 
-    /// Returns lines that look like failures and that the tables do not explain, or explain only under conditions that do
-    /// not hold in this log. Lines about GPUDirect RDMA come first.
+    /// Returns lines that look like failures and that the tables do not explain, or explain only under conditions that
+    /// do not hold in this log. Lines about GPUDirect RDMA come first.
     pub fn unknown(&self) -> Vec<&Hit> {
         let mut explained: BTreeSet<usize> =
             self.verdict.causes.iter().flat_map(|found| &found.proofs).map(|proof| proof.hit.order).collect();

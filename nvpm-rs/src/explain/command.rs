@@ -36,8 +36,8 @@ const NOT_READ: u8 = 1;
 )]
 #[allow(clippy::struct_excessive_bools)]
 struct Options {
-    /// Logs, also .gz, .xz, .bz2, .zst, .tar and .zip, directories of logs, the archive of nvpm report, or - for standard
-    /// input
+    /// Logs, also .gz, .xz, .bz2, .zst, .tar and .zip, directories of logs, the archive of nvpm report, or - for
+    /// standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The kernel's lines of the journal

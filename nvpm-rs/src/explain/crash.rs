@@ -26,8 +26,8 @@ impl Crash {
         }
     }
 
-    /// Returns where the kernel stopped, as a sentence without a full stop, if the function is one of a module for GPUs,
-    /// RDMA or storage.
+    /// Returns where the kernel stopped, as a sentence without a full stop, if the function is one of a module for
+    /// GPUs, RDMA or storage.
     pub fn sentence(&self) -> Option<String> {
         let named = |(function, module): &(String, String)| format!("{function} (module {module})");
         let (first, callers) = self.frames.split_first()?;

@@ -13,8 +13,8 @@ pub enum Encoding {
     NoText,
 }
 
-/// Returns the encoding of a file with this beginning. A log can contain NUL bytes, where the machine crashed or the log
-/// was emptied while a program wrote.
+/// Returns the encoding of a file with this beginning. A log can contain NUL bytes, where the machine crashed or the
+/// log was emptied while a program wrote.
 pub fn of_start(start: &[u8]) -> Encoding {
     if start.starts_with(b"\xff\xfe") {
         return Encoding::LittleEndian;

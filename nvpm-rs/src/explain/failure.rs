@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Says whether a line looks like a failure. The words are those of failures in general, because the answer may only say
-//! that nothing is wrong if no line of the log is a failure of any kind.
+//! Says whether a line looks like a failure. The words are those of failures in general, because the answer may only
+//! say that nothing is wrong if no line of the log is a failure of any kind.
 use std::sync::OnceLock;
 
 use regex::bytes::Regex;

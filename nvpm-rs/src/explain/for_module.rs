@@ -8,8 +8,8 @@ use crate::facts::pod::TRIES_AGAIN;
 use crate::read::machine::{MODULE, Machine, PEERMEM};
 use crate::read::place::loads_modules;
 
-/// Returns the cause and what to do. TEXT is the text that modprobe and the kernel have printed about the module. A possible
-/// cause counts, because the module could not be loaded. Returns an empty text if the text shows no cause.
+/// Returns the cause and what to do. TEXT is the text that modprobe and the kernel have printed about the module. A
+/// possible cause counts, because the module could not be loaded. Returns an empty text if the text shows no cause.
 pub fn advice(machine: &Machine, module: &str, text: &str) -> String {
     let mut scan = Scan::new();
     // A text in memory can always be read.

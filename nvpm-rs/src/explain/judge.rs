@@ -52,8 +52,8 @@ impl Found {
         self.proofs.iter().all(|one| matches!(one.variant.row().kind, Meaning::Fine | Meaning::Notice))
     }
 
-    /// Returns whether only messages of any program show the cause. A program, or the kernel, knows more about its failure
-    /// than the error of a verb says.
+    /// Returns whether only messages of any program show the cause. A program, or the kernel, knows more about its
+    /// failure than the error of a verb says.
     fn is_general(&self) -> bool {
         self.best().is_some_and(|best| best.variant.row().general)
     }
@@ -81,8 +81,8 @@ impl Found {
         Proof::first_of([self.own_case().map_or("", |case| case.first), self.about().first, ""])
     }
 
-    /// Returns the template of the advice for the machine that asks. If the case or the message has its own advice, that
-    /// of the cause does not count.
+    /// Returns the template of the advice for the machine that asks. If the case or the message has its own advice,
+    /// that of the cause does not count.
     pub fn here(&self) -> &'static str {
         let own = self.own_case();
         let of_message = self.best().filter(|_| own.is_some()).map_or("", |best| best.variant.row().todo);
@@ -178,8 +178,8 @@ fn is_excluded(variant: &Variant, facts: &LogFacts) -> bool {
     variant.excluded || variant.row().never.iter().any(|one| facts.holds(one) == Some(true))
 }
 
-/// Returns the cases of a message that hold. The first case that holds and is more than possible wins, so a table has the
-/// special cases before the general ones.
+/// Returns the cases of a message that hold. The first case that holds and is more than possible wins, so a table has
+/// the special cases before the general ones.
 fn proofs_of(variant: &Variant, hit: &Hit, facts: &LogFacts) -> Vec<Proof> {
     let mut proofs = Vec::new();
     let mut is_won = false;
@@ -197,8 +197,8 @@ fn proofs_of(variant: &Variant, hit: &Hit, facts: &LogFacts) -> Vec<Proof> {
     proofs
 }
 
-/// A reason can stand in the log before the cause that only says what is missing. The missing part shows that the reason
-/// did harm, so the reason is as sure.
+/// A reason can stand in the log before the cause that only says what is missing. The missing part shows that the
+/// reason did harm, so the reason is as sure.
 fn explain_by_reasons(found: &mut BTreeMap<usize, Found>) {
     let general: Vec<(&'static [usize], Sure, usize)> = found
         .values()

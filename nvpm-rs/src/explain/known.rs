@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Finds the messages of the tables in a line, and the facts that the line shows. One automaton looks for a fixed word of
-//! each of them, and the expression of a message or a fact is made only when its word is found.
+//! Finds the messages of the tables in a line, and the facts that the line shows. One automaton looks for a fixed word
+//! of each of them, and the expression of a message or a fact is made only when its word is found.
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 
@@ -36,8 +36,8 @@ impl Variant {
     }
 }
 
-/// Returns whether the loader says in the line of a plug-in what is wrong with a library that it has found. A plug-in without
-/// a symbol of NCCL is one for another version of NCCL, which is no failure.
+/// Returns whether the loader says in the line of a plug-in what is wrong with a library that it has found. A plug-in
+/// without a symbol of NCCL is one for another version of NCCL, which is no failure.
 fn has_reason_of_loader(line: &str) -> bool {
     let is_missing = line.contains("undefined symbol: ") && !line.contains("undefined symbol: nccl");
     line.contains("lugin") && (line.contains("version `") || is_missing)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Reads the lines of a log in parts of bounded size, so that a file without line ends does not fill memory. A progress
-//! bar writes its states into one line, and collectors of logs write a whole log into one string of JSON: such a line is
-//! divided at these ends, too.
+//! bar writes its states into one line, and collectors of logs write a whole log into one string of JSON: such a line
+//! is divided at these ends, too.
 use std::io::{self, BufRead, Read};
 
 /// A part of a line has this number of bytes at most.

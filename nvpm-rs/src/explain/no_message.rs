@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Says whether a line only quotes a message: a command behind a prompt, a comment, a pattern that someone looks for, the
-//! result of a check, or a line of a program's source. Such a line shows facts, and no failure.
+//! Says whether a line only quotes a message: a command behind a prompt, a comment, a pattern that someone looks for,
+//! the result of a check, or a line of a program's source. Such a line shows facts, and no failure.
 use std::sync::OnceLock;
 
 use regex::bytes::Regex;

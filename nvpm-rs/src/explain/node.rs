@@ -50,9 +50,9 @@ impl Node {
         seen
     }
 
-    /// Puts causes that the node confirms before causes that are as sure, and those that it contradicts after all others.
-    /// A cause that is certain stays, because the node may have changed since. If the node contradicts the first cause
-    /// and confirms one that was only possible, the latter is probable.
+    /// Puts causes that the node confirms before causes that are as sure, and those that it contradicts after all
+    /// others. A cause that is certain stays, because the node may have changed since. If the node contradicts the
+    /// first cause and confirms one that was only possible, the latter is probable.
     pub fn compare(&self, verdict: &mut Verdict) {
         let is_contradicted = |one: &Found| {
             let seen = self.seen(one.about().status);

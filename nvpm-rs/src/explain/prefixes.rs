@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Splits a line of a log into its prefixes and the message, and says which host and process printed the line. Programs,
-//! starters of programs and collectors of logs each add a prefix.
+//! Splits a line of a log into its prefixes and the message, and says which host and process printed the line.
+//! Programs, starters of programs and collectors of logs each add a prefix.
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Tests of all rows of the tables: a line is made of each message's own format, and the tables of any program are tried
-//! by their products.
+//! Tests of all rows of the tables: a line is made of each message's own format, and the tables of any program are
+//! tried by their products.
 use crate::explain::answer::{Answer, Kind};
 use crate::explain::judge::{Verdict, judged};
 use crate::explain::known::Known;

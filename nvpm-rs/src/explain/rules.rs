@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Tests of rules that hold for any name in a line: the prefix of a symbol, the error of a module, the error of a probe.
+//! Tests of rules that hold for any name in a line: the prefix of a symbol, the error of a module, the error of a
+//! probe.
 use crate::explain::answer::{Answer, Kind};
 use crate::explain::judge::judged;
 use crate::explain::rows::{first_cause, verdict};

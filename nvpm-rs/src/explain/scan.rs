@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Reads a log once, with constant memory. Most lines of a log have the form of an earlier line, so each line is reduced
-//! to its shape, and only lines of new shapes, and of shapes that matter, are looked at closely.
+//! Reads a log once, with constant memory. Most lines of a log have the form of an earlier line, so each line is
+//! reduced to its shape, and only lines of new shapes, and of shapes that matter, are looked at closely.
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -365,7 +365,8 @@ impl Scan {
     }
 }
 
-/// Returns a message as text. A run of blanks becomes one blank, because people who copy a line often change its blanks.
+/// Returns a message as text. A run of blanks becomes one blank, because people who copy a line often change its
+/// blanks.
 fn as_text(message: &[u8]) -> String {
     let lossy = String::from_utf8_lossy(message);
     let mut text = String::with_capacity(lossy.len());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Readers of xz and zstd files. Such a file may have several streams one after the other, as logs that were rotated and
-//! joined have, and all of them are read.
+//! Readers of xz and zstd files. Such a file may have several streams one after the other, as logs that were rotated
+//! and joined have, and all of them are read.
 use std::io::{self, BufRead, BufReader, Read};
 
 use ruzstd::decoding::StreamingDecoder;

@@ -89,7 +89,8 @@ fn try_texts(
 
 type Input<'a> = Box<dyn Read + 'a>;
 
-/// Returns the first bytes of a file behind its NUL bytes and its mark of UTF-8, and a reader of the whole from there on.
+/// Returns the first bytes of a file behind its NUL bytes and its mark of UTF-8, and a reader of the whole from there
+/// on.
 fn beginning<'a>(mut file: impl Read + 'a) -> io::Result<(Vec<u8>, Input<'a>)> {
     let mut start = Vec::new();
     let mut nuls = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Takes values out of a line, and puts them into the command of a cause: the device, the other side's address, the file,
-//! and the names at placeholders.
+//! Takes values out of a line, and puts them into the command of a cause: the device, the other side's address, the
+//! file, and the names at placeholders.
 use std::net::Ipv6Addr;
 
 use regex::bytes::Regex;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Judges whether users other than root may use RDMA. These users need rights to the device files. They also need a large
-//! limit of locked memory, because registered GPU memory counts as locked.
+//! Judges whether users other than root may use RDMA. These users need rights to the device files. They also need a
+//! large limit of locked memory, because registered GPU memory counts as locked.
 use crate::facts::fact::{Fact, Facts, bad, good, info, warn};
 use crate::facts::limits::{each_device, is_near, limit_of, locked_memory, number_of};
 use crate::facts::memory_lock;
@@ -66,8 +66,8 @@ fn own_memory_lock(machine: &Machine) -> Option<Fact> {
     Some(warn("access", name, value).advised(RAISE_OWN))
 }
 
-/// Returns the limit on open files of this session if dma-buf is a way here. Each exported dma-buf is an open file, which
-/// some programs keep open.
+/// Returns the limit on open files of this session if dma-buf is a way here. Each exported dma-buf is an open file,
+/// which some programs keep open.
 fn open_files(machine: &Machine) -> Option<Fact> {
     let limit = number_of(&limit_of(machine, SESSION, "open files"))?;
     if limit >= ENOUGH_FILES || dma_buf::taken_by(machine).is_empty() {
@@ -77,8 +77,8 @@ fn open_files(machine: &Machine) -> Option<Fact> {
     Some(info("access", "open files", value).advised(MORE_FILES))
 }
 
-/// Judges whether the processes that have GPU memory registered are near a limit at which the kernel answers ENOMEM. The
-/// limits concern locked memory, open files and the number of mappings.
+/// Judges whether the processes that have GPU memory registered are near a limit at which the kernel answers ENOMEM.
+/// The limits concern locked memory, open files and the number of mappings.
 fn holders(machine: &Machine, facts: &mut Facts) {
     let registered = machine.text(&format!("{}reachable_regions", statistics(machine)));
     if registered.is_empty() || registered == "0" {

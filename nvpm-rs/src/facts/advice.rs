@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Gives the parts of advice that depend on this machine: how the module was installed, which key signs modules here, and
-//! what is loaded. `nvpm advise` puts these parts into the advice for a module that cannot be loaded, and facts put them
-//! into their own advice.
+//! Gives the parts of advice that depend on this machine: how the module was installed, which key signs modules here,
+//! and what is loaded. `nvpm advise` puts these parts into the advice for a module that cannot be loaded, and facts put
+//! them into their own advice.
 use crate::facts::core_advice::get_core;
 use crate::facts::{enrol, installer, pod};
 use crate::read::kernel_symbols::peer_memory_in;
@@ -111,7 +111,8 @@ impl<'a> Advice<'a> {
     }
 
     /// Returns how to remove the link to the module, if RHEL's weak-modules has made this link. weak-modules links to
-    /// modules of other kernels without comparing the symbols of OFED and of the driver, so the linked module may not fit.
+    /// modules of other kernels without comparing the symbols of OFED and of the driver, so the linked module may not
+    /// fit.
     fn to_unlink(&self) -> String {
         if self.installed("filename").contains("/weak-updates/") { self.filled(UNLINK) } else { String::new() }
     }
@@ -126,8 +127,8 @@ impl<'a> Advice<'a> {
         format!("A line in /etc/modprobe.d forbids {name}: remove it. {line}")
     }
 
-    /// Returns advice if `nv_peer_mem` lacks symbols of the callback module. modprobe loads both modules unless its list
-    /// of modules is old. So if the callback module is loaded, it is of another version.
+    /// Returns advice if `nv_peer_mem` lacks symbols of the callback module. modprobe loads both modules unless its
+    /// list of modules is old. So if the callback module is loaded, it is of another version.
     fn callback_lacks(&self) -> String {
         if self.machine.loaded(CALLBACK) { OTHER_CALLBACK.to_owned() } else { self.filled(NO_CALLBACK) }
     }

@@ -48,8 +48,8 @@ pub fn fact(machine: &Machine) -> Option<Fact> {
     })
 }
 
-/// Judges what a boot loads on a node whose module belongs to a pod. The node's own service would load a second one, and
-/// the kernel refuses whichever comes later.
+/// Judges what a boot loads on a node whose module belongs to a pod. The node's own service would load a second one,
+/// and the kernel refuses whichever comes later.
 fn beside_pod(machine: &Machine) -> Fact {
     let file = file_that_loads(machine, MODULE);
     if !file.is_empty() {

@@ -66,8 +66,8 @@ pub struct Card {
     pub driver: String,
 }
 
-/// Returns the cards on PCI that could be RDMA devices. A vendor that also makes many other cards is known by the driver or
-/// by the product number.
+/// Returns the cards on PCI that could be RDMA devices. A vendor that also makes many other cards is known by the
+/// driver or by the product number.
 pub fn cards(machine: &Machine) -> Rc<Vec<Card>> {
     machine.once(compute)
 }

@@ -6,7 +6,8 @@ use crate::facts::fact::Verdict;
 use crate::read::machine::Machine;
 use crate::read::ways;
 
-/// A defect of the driver's versions from `first` on. The version `repaired`, and later versions, do not have the defect.
+/// A defect of the driver's versions from `first` on. The version `repaired`, and later versions, do not have the
+/// defect.
 pub struct Defect {
     pub name: &'static str,
     first: &'static [u64],
@@ -24,8 +25,8 @@ impl Defect {
     }
 }
 
-/// Judges the double free, which only a registration that can be revoked can cause. With `persistent_api_support=0`, all
-/// registrations can be revoked. Otherwise only the registrations of MIG and vGPU can be revoked.
+/// Judges the double free, which only a registration that can be revoked can cause. With `persistent_api_support=0`,
+/// all registrations can be revoked. Otherwise only the registrations of MIG and vGPU can be revoked.
 // The row of each defect has such a function.
 #[allow(clippy::unnecessary_wraps)]
 fn loses_revocable(machine: &Machine) -> Option<Verdict> {

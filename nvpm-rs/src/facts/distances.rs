@@ -64,8 +64,8 @@ pub fn has_several_nodes(machine: &Machine) -> bool {
     machine.text("/sys/devices/system/node/online").contains([',', '-'])
 }
 
-/// Returns the distance of two devices, and the bridges on the path between them. Bridges that are above both devices are
-/// left out.
+/// Returns the distance of two devices, and the bridges on the path between them. Bridges that are above both devices
+/// are left out.
 pub fn relation(machine: &Machine, one: &Pci, other: &Pci) -> (Distance, Vec<String>) {
     if one.path.first() != other.path.first() {
         let is_same = one.node == other.node && one.node >= 0;
@@ -83,8 +83,8 @@ pub fn relation(machine: &Machine, one: &Pci, other: &Pci) -> (Distance, Vec<Str
     (distance, [bridges(one), bridges(other)].concat())
 }
 
-/// Adds the distance from a GPU to each RDMA device, and a fact about the nearest device. Adds the bridges between the GPU
-/// and the devices to BETWEEN.
+/// Adds the distance from a GPU to each RDMA device, and a fact about the nearest device. Adds the bridges between the
+/// GPU and the devices to BETWEEN.
 pub fn facts(machine: &Machine, gpu: &Gpu, between: &mut IndexSet<String>, facts: &mut Facts) {
     let mut found: IndexMap<Distance, Vec<String>> = IndexMap::new();
     for nic in nics(machine).iter() {
@@ -99,8 +99,8 @@ pub fn facts(machine: &Machine, gpu: &Gpu, between: &mut IndexSet<String>, facts
     }
 }
 
-/// Judges only the RDMA device that is nearest to the GPU. Each GPU needs one near device; that other devices are far away
-/// is normal.
+/// Judges only the RDMA device that is nearest to the GPU. Each GPU needs one near device; that other devices are far
+/// away is normal.
 fn nearest(machine: &Machine, gpu: &Gpu, least: Distance, value: &str) -> Fact {
     let name = format!("{} {NEAREST}", gpu.name);
     if !virtual_kind(machine).is_empty() {
@@ -127,8 +127,8 @@ fn nearest(machine: &Machine, gpu: &Gpu, least: Distance, value: &str) -> Fact {
     ))
 }
 
-/// Returns why no distance proves that data gets from device to device on this machine. Returns an empty text if some GPU
-/// and some RDMA device are below one switch, or at a root complex that is known to forward data.
+/// Returns why no distance proves that data gets from device to device on this machine. Returns an empty text if some
+/// GPU and some RDMA device are below one switch, or at a root complex that is known to forward data.
 pub fn unproven(machine: &Machine) -> &'static str {
     if !container(machine).is_empty() {
         return "";

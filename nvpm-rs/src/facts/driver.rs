@@ -139,8 +139,8 @@ fn not_loaded(machine: &Machine) -> Fact {
     bad("driver", "nvidia", format!("none for kernel {}", machine.kernel)).advised(INSTALL_DRIVER)
 }
 
-/// Judges whether libcuda has the version of the loaded driver. After an update without a reboot, CUDA refuses to start.
-/// Directories with libraries for forward compatibility are not looked at, because those libraries may be newer.
+/// Judges whether libcuda has the version of the loaded driver. After an update without a reboot, CUDA refuses to
+/// start. Directories with libraries for forward compatibility are not looked at, because those libraries may be newer.
 fn library(machine: &Machine) -> Option<Fact> {
     let loaded = version(machine);
     for link in machine.glob(LIBRARIES) {

@@ -8,9 +8,9 @@ use crate::read::pci::gpus;
 use crate::read::place::without_gpudirect;
 use crate::read::products::TURING;
 
-/// Linux since commit 9011e49d54dc (6.6) and these stable versions resolves no symbols of proprietary modules for modules
-/// that use GPL-only symbols, as EFA's driver does. The source is awslabs/amazon-eks-ami#1494. Other series older than
-/// 6.6 count as not changed.
+/// Linux since commit 9011e49d54dc (6.6) and these stable versions resolves no symbols of proprietary modules for
+/// modules that use GPL-only symbols, as EFA's driver does. The source is awslabs/amazon-eks-ami#1494. Other series
+/// older than 6.6 count as not changed.
 const CHANGED: &[((u64, u64), u64)] = &[((4, 14), 326), ((5, 4), 257), ((5, 10), 195), ((5, 15), 131), ((6, 1), 52)];
 const CHANGED_SINCE: (u64, u64) = (6, 6);
 

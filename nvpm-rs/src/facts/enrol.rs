@@ -22,8 +22,8 @@ const NO_CONSOLE: &str = "On {cloud} no console may show the question of MokMana
                           settings of the virtual machine, or boot an image whose firmware database has the key, or \
                           use modules that the provider has signed. Where there is a console: ";
 
-/// Returns how to make this machine trust a module that was built here. If the firmware has the key of dkms already, the
-/// module was signed with another key, and the advice is different.
+/// Returns how to make this machine trust a module that was built here. If the firmware has the key of dkms already,
+/// the module was signed with another key, and the advice is different.
 pub fn to_enrol(advice: &Advice) -> String {
     let text = advice.filled(at_console(advice));
     if cloud(advice.machine).is_empty() { text } else { advice.filled(NO_CONSOLE) + &text }
@@ -59,8 +59,8 @@ fn known_key(machine: &Machine) -> String {
     machine.run(&["mokutil", "--test-key", &key(machine)]).1
 }
 
-/// Returns the file of the key with which dkms signs modules on this machine. If no key is configured, dkms uses its own
-/// key. On Ubuntu it uses the key of the machine's owner.
+/// Returns the file of the key with which dkms signs modules on this machine. If no key is configured, dkms uses its
+/// own key. On Ubuntu it uses the key of the machine's owner.
 pub fn key(machine: &Machine) -> String {
     let files = machine.glob(&["/etc/dkms/framework.conf.d/*.conf"]);
     let mut names = vec!["/etc/dkms/framework.conf"];

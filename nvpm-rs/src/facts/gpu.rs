@@ -98,8 +98,8 @@ fn without_driver(machine: &Machine, gpu: &Gpu, section: &str) -> Fact {
     bad(section, "driver", value).advised(advice)
 }
 
-/// Returns a fact about a GPU that takes no part in GPUDirect RDMA, or perhaps takes no part. This is no defect if another
-/// GPU takes part, because many nodes have a GPU for a screen.
+/// Returns a fact about a GPU that takes no part in GPUDirect RDMA, or perhaps takes no part. This is no defect if
+/// another GPU takes part, because many nodes have a GPU for a screen.
 fn product(machine: &Machine, gpu: &Gpu, section: &str) -> Option<Fact> {
     let doubt = gpu.doubt(machine)?;
     if !gpu.excluded(machine) {
@@ -120,8 +120,8 @@ fn coherent_memory(machine: &Machine, section: &str) -> Fact {
     good(section, "memory", "coherent: the driver maps it, behind NVLink-C2C")
 }
 
-/// Judges the size of BAR1. The largest possible BAR1 holds all memory of the GPU, so a smaller BAR1 limits how much can be
-/// registered at once. No file has the size of the GPU's memory itself.
+/// Judges the size of BAR1. The largest possible BAR1 holds all memory of the GPU, so a smaller BAR1 limits how much
+/// can be registered at once. No file has the size of the GPU's memory itself.
 fn bar1(machine: &Machine, gpu: &Gpu, section: &str) -> Option<Fact> {
     let (size, largest) = (gpu.bar1(machine), gpu.largest_bar1(machine));
     if size == 0 {

@@ -20,8 +20,8 @@ const OTHER_KERNEL: &str = "Boot a kernel with CONFIG_RUST=y or without CONFIG_C
                             which need no module.";
 const WITHOUT_CRATES: &str = "not in this kernel (CONFIG_RUST): the module is built without the kernel's crates";
 
-/// Adds facts about a kernel that accepts no modules, or for which the module cannot be built. Adds nothing if the module
-/// is loaded, or if this machine can do without the module.
+/// Adds facts about a kernel that accepts no modules, or for which the module cannot be built. Adds nothing if the
+/// module is loaded, or if this machine can do without the module.
 pub fn facts(machine: &Machine, facts: &mut Facts) {
     if !own_module(machine).is_empty() || of_absence(machine).0 == Verdict::None {
         return;

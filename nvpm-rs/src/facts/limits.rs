@@ -38,8 +38,8 @@ pub fn is_near(amount: u128, limit: &str) -> bool {
     number_of(limit).is_some_and(|most| amount.saturating_mul(10) > most.saturating_mul(9))
 }
 
-/// Returns a text with the amount of memory that a program can register with all devices. Each registration counts, even
-/// if two registrations have the same memory, so this amount is the limit divided by the number of devices.
+/// Returns a text with the amount of memory that a program can register with all devices. Each registration counts,
+/// even if two registrations have the same memory, so this amount is the limit divided by the number of devices.
 pub fn each_device(machine: &Machine, limit: &str) -> String {
     let count = nics(machine).len();
     match number_of(limit) {

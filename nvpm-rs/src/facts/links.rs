@@ -20,8 +20,8 @@ struct Link {
     advice: &'static str,
 }
 
-/// Judges the link between a device and UPPER, the bridge above it. `idles` says that the device slows its link down while
-/// it is idle.
+/// Judges the link between a device and UPPER, the bridge above it. `idles` says that the device slows its link down
+/// while it is idle.
 fn judge(pci: &Pci, upper: &Pci, idles: bool) -> Link {
     let now = format!("{} x{}", pci.speed, pci.width);
     let least = |own: f64, upper: f64| if upper > 0.0 { own.min(upper) } else { own };
@@ -63,9 +63,9 @@ pub fn fact(machine: &Machine, section: &str, pci: &Pci, doubt: Doubt, idles: bo
     Some(doubt(section, "link", &format!("{}: {}", link.now, link.reason)).advised(link.advice))
 }
 
-/// Adds a fact about each link between two bridges, and no link twice. A path begins with the root complex. Then come pairs
-/// of bridges that are the two ends of a link: the root port and the upstream port of a switch, then the downstream port of
-/// that switch and the next upstream port.
+/// Adds a fact about each link between two bridges, and no link twice. A path begins with the root complex. Then come
+/// pairs of bridges that are the two ends of a link: the root port and the upstream port of a switch, then the
+/// downstream port of that switch and the next upstream port.
 pub fn bridge_facts(machine: &Machine, doubt: Doubt, facts: &mut Facts) {
     let (gpus, nics) = (gpus(machine), nics(machine));
     let devices = gpus.iter().map(|gpu| &gpu.pci).chain(nics.iter().filter_map(|nic| nic.pci.as_ref()));

@@ -88,8 +88,8 @@ fn raised_by(machine: &Machine, daemon: &str) -> String {
 
 /// Returns one process for each daemon. If a daemon has several processes, the process with the lowest number is
 /// returned, because it is usually the oldest. Only root's processes count, because every user can give a process the
-/// name slurmd. Both the real and the effective user must be root, because a program with the set-user-ID bit changes only
-/// its effective user.
+/// name slurmd. Both the real and the effective user must be root, because a program with the set-user-ID bit changes
+/// only its effective user.
 fn daemons(machine: &Machine) -> Rc<IndexMap<String, String>> {
     machine.once(compute_daemons)
 }
@@ -111,8 +111,8 @@ fn is_of_root(machine: &Machine, process: &str) -> bool {
     OF_ROOT.matches(&machine.all_text(&[format!("{process}/status")]))
 }
 
-/// Returns how much memory the daemon may lock. If the daemon does not run, its unit has the limit. An empty text if this
-/// machine has no such daemon.
+/// Returns how much memory the daemon may lock. If the daemon does not run, its unit has the limit. An empty text if
+/// this machine has no such daemon.
 fn memory_limit(machine: &Machine, daemon: &str) -> String {
     if let Some(process) = daemons(machine).get(daemon) {
         return locked_memory(machine, process);

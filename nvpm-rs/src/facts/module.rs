@@ -161,8 +161,8 @@ fn installed(machine: &Machine) -> Option<Fact> {
     }
 }
 
-/// Returns a fact about the callback module, which stays loaded because it cannot be unloaded. The fact says that this is
-/// right, so that nobody takes the module for a leftover.
+/// Returns a fact about the callback module, which stays loaded because it cannot be unloaded. The fact says that this
+/// is right, so that nobody takes the module for a leftover.
 fn callback(machine: &Machine) -> Option<Fact> {
     if !machine.loaded(CALLBACK) {
         return None;

@@ -118,8 +118,8 @@ fn iommu(machine: &Machine, section: &str, pci: &Pci) -> Fact {
         .advised(format!("Put {option} on the kernel's command line and reboot."))
 }
 
-/// Adds facts about settings of the RDMA device. The GPU's own settings do not matter, because the RDMA device sends the
-/// read requests, and the GPU only answers.
+/// Adds facts about settings of the RDMA device. The GPU's own settings do not matter, because the RDMA device sends
+/// the read requests, and the GPU only answers.
 fn settings(machine: &Machine, section: &str, pci: &Pci, facts: &mut Facts) {
     let config = pci.config(machine, 256);
     if (1..=READ_BY_ALL).contains(&config.len()) {
@@ -141,8 +141,8 @@ fn settings(machine: &Machine, section: &str, pci: &Pci, facts: &mut Facts) {
     facts.add(info(section, "relaxed ordering", ordering));
 }
 
-/// Returns the device control register of PCI Express, which is in the device's list of capabilities. None if the register
-/// cannot be read.
+/// Returns the device control register of PCI Express, which is in the device's list of capabilities. None if the
+/// register cannot be read.
 fn device_control(config: &[u32]) -> Option<u32> {
     if config.len() <= READ_BY_ALL {
         return None;

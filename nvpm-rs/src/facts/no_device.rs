@@ -92,9 +92,9 @@ pub fn missing(machine: &Machine, facts: &mut Facts) {
     }
 }
 
-/// Returns whether a card's driver has given up the RDMA device, as mlx5 does if the firmware does not answer any more. An
-/// Ethernet card can be used without RDMA, and the RDMA device of a virtual function may be in a pod, so only the physical
-/// functions for InfiniBand count.
+/// Returns whether a card's driver has given up the RDMA device, as mlx5 does if the firmware does not answer any more.
+/// An Ethernet card can be used without RDMA, and the RDMA device of a virtual function may be in a pod, so only the
+/// physical functions for InfiniBand count.
 fn has_given_up(machine: &Machine, card: &Card) -> bool {
     let place = format!("{DEVICES}{}", card.address);
     let is_device = nics(machine).iter().any(|nic| nic.pci.as_ref().is_some_and(|pci| pci.address == card.address));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Judges the files that name modules for each boot: a module that this node cannot load makes systemd-modules-load fail,
-//! at each boot.
+//! Judges the files that name modules for each boot: a module that this node cannot load makes systemd-modules-load
+//! fail, at each boot.
 use crate::facts::fact::{Fact, info, warn};
 use crate::read::kernel_symbols::peer_memory_in;
 use crate::read::machine::{Machine, base};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Finds the way that each program takes to the memory of each GPU, with each RDMA device of this node. Each program has
-//! its own order and its own tests, and does not ask the module.
+//! Finds the way that each program takes to the memory of each GPU, with each RDMA device of this node. Each program
+//! has its own order and its own tests, and does not ask the module.
 use std::collections::HashMap;
 use std::rc::Rc;
 

@@ -40,8 +40,8 @@ fn compute_on_disk(machine: &Machine) -> Fields {
     if fields.is_empty() { Fields::from([("name".to_owned(), name.to_owned())]) } else { fields.as_ref().clone() }
 }
 
-/// Returns whether the installed `nvidia_peermem` is that of the loaded NVIDIA driver, because the kernel refuses another
-/// one.
+/// Returns whether the installed `nvidia_peermem` is that of the loaded NVIDIA driver, because the kernel refuses
+/// another one.
 pub fn fits(machine: &Machine) -> bool {
     let loaded = machine.text("/sys/module/nvidia/version");
     loaded.is_empty() || on_disk(machine).get("version").is_none_or(|version| *version == loaded)

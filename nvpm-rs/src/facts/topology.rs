@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Facts about the connections of GPUs and RDMA devices: their distances, bridges that redirect data, and links that are
-//! slower than possible.
+//! Facts about the connections of GPUs and RDMA devices: their distances, bridges that redirect data, and links that
+//! are slower than possible.
 use indexmap::IndexSet;
 
 use crate::facts::fact::{Fact, Facts, info, warn};
@@ -12,8 +12,8 @@ use crate::read::place::virtual_kind;
 /// Makes a fact about a connection that could be better.
 pub type Doubt = fn(&str, &str, &str) -> Fact;
 
-/// Returns how connections are judged. A virtual machine does not show the real connections, so nvpm does not judge them
-/// there.
+/// Returns how connections are judged. A virtual machine does not show the real connections, so nvpm does not judge
+/// them there.
 fn doubt(machine: &Machine) -> Doubt {
     if virtual_kind(machine).is_empty() {
         |section, name, value| warn(section, name, value)

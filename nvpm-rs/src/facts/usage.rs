@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Facts from the module's statistics: how much memory is registered now, which processes have registered memory, and how
-//! many registrations have failed.
+//! Facts from the module's statistics: how much memory is registered now, which processes have registered memory, and
+//! how many registrations have failed.
 use std::time::Duration;
 
 use crate::facts::fact::{Fact, Facts, bad, good, info, unread, warn};
@@ -72,8 +72,8 @@ fn failure(machine: &Machine, name: &str, advice: &str, count: &str) -> Fact {
     warn(SECTION, name, count).advised(advice)
 }
 
-/// Returns advice to enlarge BAR1 if the BAR1 of some GPU can be larger. Otherwise returns a text if some BAR1 has a fixed
-/// size, or an empty text.
+/// Returns advice to enlarge BAR1 if the BAR1 of some GPU can be larger. Otherwise returns a text if some BAR1 has a
+/// fixed size, or an empty text.
 fn larger_bar1(machine: &Machine) -> &'static str {
     let gpus = gpus(machine);
     if gpus.iter().any(|gpu| gpu.largest_bar1(machine) > gpu.bar1(machine)) {
@@ -83,8 +83,8 @@ fn larger_bar1(machine: &Machine) -> &'static str {
     if is_any_fixed { "; BAR1 is of a fixed size here" } else { "" }
 }
 
-/// Adds the NVIDIA driver's answers about pairs of a GPU and an RDMA device. The driver is asked when memory of the GPU is
-/// first registered with the device.
+/// Adds the NVIDIA driver's answers about pairs of a GPU and an RDMA device. The driver is asked when memory of the GPU
+/// is first registered with the device.
 fn pairs_that_met(machine: &Machine, facts: &mut Facts) {
     if machine.exists(pairs::FILE) && machine.read_at_most(pairs::FILE, 1).is_empty() {
         facts.add(unread(SECTION, "pairs", "which GPUs and RDMA devices have met"));
@@ -99,9 +99,9 @@ fn pairs_that_met(machine: &Machine, facts: &mut Facts) {
     }
 }
 
-/// Adds a fact for each process that has GPU memory registered. The processes are those in the module's own list. The open
-/// files of all processes would also show them, but reading these files would take seconds, and any user could prolong
-/// this.
+/// Adds a fact for each process that has GPU memory registered. The processes are those in the module's own list. The
+/// open files of all processes would also show them, but reading these files would take seconds, and any user could
+/// prolong this.
 fn processes(machine: &Machine, facts: &mut Facts) {
     if !machine.exists(regions::LIST) {
         return;

@@ -5,8 +5,8 @@ use crate::facts::fact::{Fact, Facts, bad, warn};
 use crate::read::machine::{Machine, base};
 use crate::read::pci::{Nic, Pci};
 
-/// The product numbers of the virtual functions of ConnectX-4 to ConnectX-8 and `BlueField`, from the list of devices in
-/// Linux' drivers/net/ethernet/mellanox/mlx5/core/main.c.
+/// The product numbers of the virtual functions of ConnectX-4 to ConnectX-8 and `BlueField`, from the list of devices
+/// in Linux' drivers/net/ethernet/mellanox/mlx5/core/main.c.
 const MLX5: &[&str] = &["0x1014", "0x1016", "0x1018", "0x101a", "0x101c", "0x101e", "0xa2d3"];
 const MELLANOX: &str = "0x15b3";
 const NO_GUID: &str = "0000:0000:0000:0000";

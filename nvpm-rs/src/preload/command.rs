@@ -22,9 +22,9 @@ const NAME: &str = "nvpm run";
 const VARIABLE: &str = "LD_PRELOAD";
 /// The same file is also an auditor, which finds the calls of libraries that were opened with `RTLD_DEEPBIND`.
 const AUDITOR: &str = "LD_AUDIT";
-/// With an auditor, glibc reserves the memory of thread-local variables before it knows the program's libraries. Without this
-/// tunable, programs with much of such memory do not start. glibc takes the memory out of the stack of each thread, so with
-/// more, threads with a small stack do not start: Node has one of 32 KiB. rustc needs 23 KiB.
+/// With an auditor, glibc reserves the memory of thread-local variables before it knows the program's libraries.
+/// Without this tunable, programs with much of such memory do not start. glibc takes the memory out of the stack of
+/// each thread, so with more, threads with a small stack do not start: Node has one of 32 KiB. rustc needs 23 KiB.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 const ROOM: &str = "glibc.rtld.optional_static_tls";
 const ENOUGH: usize = 24 << 10;
@@ -32,8 +32,8 @@ const LOG: &str = "NVPM_PRELOAD_LOG";
 const GET_IT: &str = "install the package nvidia-peer-memory-preload (RPM: nvidia_peer_memory-preload), or name the file \
                       with --library.";
 
-/// The exit codes: the library is needed, but is missing or does not fit; and those of a shell for a program that cannot be
-/// executed, and for a program that does not exist.
+/// The exit codes: the library is needed, but is missing or does not fit; and those of a shell for a program that
+/// cannot be executed, and for a program that does not exist.
 const NO_LIBRARY: u8 = 1;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
@@ -159,8 +159,9 @@ fn is_audited(is_wanted: bool) -> bool {
     is_wanted
 }
 
-/// Returns the variables that change. Our library comes after the libraries that are preloaded already. If such a library
-/// replaces `ioctl()` and calls the next `ioctl()`, which `RTLD_NEXT` finds, this is the function of our library.
+/// Returns the variables that change. Our library comes after the libraries that are preloaded already. If such a
+/// library replaces `ioctl()` and calls the next `ioctl()`, which `RTLD_NEXT` finds, this is the function of our
+/// library.
 fn variables(library: &Path, audit: bool) -> Vec<(&'static str, OsString)> {
     let mut found = vec![(VARIABLE, added(VARIABLE, library.as_os_str()))];
     if audit {

@@ -13,10 +13,10 @@ pub enum Decision {
     Useless(String),
 }
 
-/// Decides whether to preload the library. The library helps if some pair of a GPU and an RDMA device has dma-buf. Perhaps no
-/// module serves `ibv_reg_mr` there; a module that serves it refuses some memory, and the driver exports this memory as a
-/// dma-buf. If the module serves all pairs and revokes registrations, the library is left out, because nothing revokes a
-/// dma-buf.
+/// Decides whether to preload the library. The library helps if some pair of a GPU and an RDMA device has dma-buf.
+/// Perhaps no module serves `ibv_reg_mr` there; a module that serves it refuses some memory, and the driver exports
+/// this memory as a dma-buf. If the module serves all pairs and revokes registrations, the library is left out, because
+/// nothing revokes a dma-buf.
 pub fn decision(machine: &Machine) -> Decision {
     let served = ways::pointer_ways(machine).join(" and ");
     let revokes = ways::revokes(machine);

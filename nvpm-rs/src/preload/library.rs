@@ -27,9 +27,9 @@ pub struct Places {
     pub passed_over: Vec<String>,
 }
 
-/// Returns the places beside this program. If nvpm is a single file, only the name that a release gives the library counts,
-/// because other users may be able to write to the directory of nvpm. A library that another user could have written is left
-/// out, because the library runs with the rights of this user.
+/// Returns the places beside this program. If nvpm is a single file, only the name that a release gives the library
+/// counts, because other users may be able to write to the directory of nvpm. A library that another user could have
+/// written is left out, because the library runs with the rights of this user.
 pub fn places(program: &Path) -> Places {
     let released = format!("libnvpm_preload-{VERSION}-{}.so", processor());
     let mut names = vec![released.clone()];
@@ -61,8 +61,8 @@ fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// Returns why the dynamic linker could not load the library; None if it could. nvpm checks this first, because the linker
-/// would only print a warning, and then run the program without the library.
+/// Returns why the dynamic linker could not load the library; None if it could. nvpm checks this first, because the
+/// linker would only print a warning, and then run the program without the library.
 pub fn misfit(library: &Path) -> Option<String> {
     match header(library) {
         Ok(header) => not_for(&header, &processor()),

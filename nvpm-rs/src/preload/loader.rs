@@ -71,8 +71,9 @@ fn of_elf(path: &Path, start: &[u8], status: &Metadata) -> Option<&'static str> 
     }
 }
 
-/// Returns whether a program runs as another user or group, or gets capabilities that this user does not have. The dynamic
-/// linker ignores a preloaded library only then. RDMA programs often get `CAP_IPC_LOCK`. Root has all capabilities already.
+/// Returns whether a program runs as another user or group, or gets capabilities that this user does not have. The
+/// dynamic linker ignores a preloaded library only then. RDMA programs often get `CAP_IPC_LOCK`. Root has all
+/// capabilities already.
 fn gains_rights(mode: u32, owner: (u32, u32), user: (u32, u32), has_capabilities: impl FnOnce() -> bool) -> bool {
     let is_other = (mode & 0o4000 != 0 && owner.0 != user.0) || (mode & 0o2000 != 0 && owner.1 != user.1);
     is_other || (user.0 != 0 && has_capabilities())

@@ -10,8 +10,8 @@ use rustix::fs::{Access, access};
 /// The directories that the C library searches without the variable PATH.
 const USUAL: &str = "/bin:/usr/bin";
 
-/// Returns the path of a program. A name with a slash is a path already. Returns None if there is no such program, or this
-/// user may not execute it.
+/// Returns the path of a program. A name with a slash is a path already. Returns None if there is no such program, or
+/// this user may not execute it.
 pub fn which(name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(name)).filter(|path| is_program(path));

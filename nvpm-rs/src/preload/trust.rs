@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Decides whether another user could have written a file. nvpm must not load such a file, because monitoring may run nvpm as
-//! root. The trusted users are root, the present user, and the owner of this program, because the owner's code is running
-//! already.
+//! Decides whether another user could have written a file. nvpm must not load such a file, because monitoring may run
+//! nvpm as root. The trusted users are root, the present user, and the owner of this program, because the owner's code
+//! is running already.
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -13,15 +13,17 @@ use crate::read::reader::reason;
 const WRITABLE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// Returns why another user could have written a file; None if no other user could. `program` is the path of this program.
+/// Returns why another user could have written a file; None if no other user could. `program` is the path of this
+/// program.
 pub fn distrusted(path: &Path, program: &Path) -> Option<String> {
     let owner = fs::metadata(program).ok().map(|found| found.uid());
     let trusted: Vec<u32> = [0, geteuid().as_raw()].into_iter().chain(owner).collect();
     untrusted(path, &trusted)
 }
 
-/// Returns why a user who is not trusted could have written a file. Neither the file nor a directory of its path may be a
-/// link, because the owner of a link chooses the target. A user who may write to one of the directories can replace the file.
+/// Returns why a user who is not trusted could have written a file. Neither the file nor a directory of its path may be
+/// a link, because the owner of a link chooses the target. A user who may write to one of the directories can replace
+/// the file.
 fn untrusted(path: &Path, trusted: &[u32]) -> Option<String> {
     for name in path.ancestors() {
         let found = match fs::symlink_metadata(name) {
@@ -36,9 +38,9 @@ fn untrusted(path: &Path, trusted: &[u32]) -> Option<String> {
     (!is_file).then(|| format!("{} is no regular file", path.display()))
 }
 
-/// Returns what is wrong with a file or a directory. Write rights of the group count like those of others, because the rights
-/// of an access list appear as rights of the group. A sticky directory, such as /tmp, may be writable, because only the
-/// owners of a file and of the directory can replace the file.
+/// Returns what is wrong with a file or a directory. Write rights of the group count like those of others, because the
+/// rights of an access list appear as rights of the group. A sticky directory, such as /tmp, may be writable, because
+/// only the owners of a file and of the directory can replace the file.
 fn defect(found: &Metadata, trusted: &[u32]) -> Option<String> {
     if !trusted.contains(&found.uid()) {
         return Some(format!("belongs to user {}", found.uid()));

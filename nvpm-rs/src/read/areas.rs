@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! The files that one lock of the kernel protects. If one file of such an area has not answered, the others are not read.
+//! The files that one lock of the kernel protects. If one file of such an area has not answered, the others are not
+//! read.
 use std::sync::LazyLock;
 
 use regex::Regex;

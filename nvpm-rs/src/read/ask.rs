@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Asks RDMA devices whether they support dma-buf, in the same way as NCCL and other programs: by registering the file
-//! descriptor -1. The error EBADF shows that the device's driver has looked at the descriptor, so it supports dma-buf. Such a
-//! device is also asked whether it can page on demand (ODP), because newer drivers of mlx5 look at the descriptor first, and
-//! then refuse the dma-buf of a device without ODP.
+//! descriptor -1. The error EBADF shows that the device's driver has looked at the descriptor, so it supports dma-buf.
+//! Such a device is also asked whether it can page on demand (ODP), because newer drivers of mlx5 look at the
+//! descriptor first, and then refuse the dma-buf of a device without ODP.
 //!
-//! libibverbs and the drivers that it loads are foreign code, which may crash or hang, so they run in a process of their own.
+//! libibverbs and the drivers that it loads are foreign code, which may crash or hang, so they run in a process of
+//! their own.
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -45,8 +46,8 @@ fn answers_of(program: &mut Command, limit: Duration) -> IndexMap<String, String
     pairs(&decoded(&said))
 }
 
-/// Returns the answers that a text has, a line for each. An answer ends with a line break, so the last piece is empty or
-/// incomplete, and is left out. The second answer of a device replaces its first.
+/// Returns the answers that a text has, a line for each. An answer ends with a line break, so the last piece is empty
+/// or incomplete, and is left out. The second answer of a device replaces its first.
 pub fn pairs(text: &str) -> IndexMap<String, String> {
     let lines = text.rsplit_once('\n').map_or("", |(whole, _)| whole).split('\n');
     lines.filter_map(|line| line.split_once(' ')).map(|(name, answer)| (name.to_owned(), answer.to_owned())).collect()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Reads `/etc/infiniband/nv_peer_mem.conf` by the same rules as the service's shell functions in init.d/conf.sh. The file is
-//! read as text, and no part of it is ever executed. A test checks that both readers give the same result.
+//! Reads `/etc/infiniband/nv_peer_mem.conf` by the same rules as the service's shell functions in init.d/conf.sh. The
+//! file is read as text, and no part of it is ever executed. A test checks that both readers give the same result.
 use std::rc::Rc;
 
 use crate::read::machine::{CONF, Machine, decoded};
@@ -24,8 +24,8 @@ fn stripped(line: &[u8]) -> &[u8] {
     line.get(first..last).unwrap_or_default()
 }
 
-/// Returns the value of a setting, which follows its name: without quotes, and without blanks around it and before a comment
-/// or a semicolon at its end. None without a sign of equality.
+/// Returns the value of a setting, which follows its name: without quotes, and without blanks around it and before a
+/// comment or a semicolon at its end. None without a sign of equality.
 fn value_of(rest: &[u8]) -> Option<Vec<u8>> {
     let rest = rest.split(|letter| *letter == b'#').next().unwrap_or_default();
     let rest: Vec<u8> = rest.iter().copied().filter(|letter| !matches!(letter, b'"' | b'\'')).collect();

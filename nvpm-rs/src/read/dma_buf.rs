@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Whether this node supports dma-buf, and which RDMA devices take a dma-buf.
 //!
-//! Each device is asked in the same way as programs ask (ask.rs). If asking is impossible, the kernel's list of functions
-//! shows whether the device's driver has the verb for dma-buf. The kernel's version would be wrong for drivers that a
-//! distribution or an OFED has changed; the list is right for them, too.
+//! Each device is asked in the same way as programs ask (ask.rs). If asking is impossible, the kernel's list of
+//! functions shows whether the device's driver has the verb for dma-buf. The kernel's version would be wrong for
+//! drivers that a distribution or an OFED has changed; the list is right for them, too.
 //!
-//! One answer misleads: a driver of mlx5 with the patch "RDMA/mlx5: Create ODP EQ for non-pinned dmabuf MRs" looks at the
-//! descriptor first, and then refuses each dma-buf with EOPNOTSUPP if the device cannot page on demand (ODP). Only the
-//! versions of kernel.org show whether a driver has the patch.
+//! One answer misleads: a driver of mlx5 with the patch "RDMA/mlx5: Create ODP EQ for non-pinned dmabuf MRs" looks at
+//! the descriptor first, and then refuses each dma-buf with EOPNOTSUPP if the device cannot page on demand (ODP). Only
+//! the versions of kernel.org show whether a driver has the patch.
 use std::rc::Rc;
 
 use indexmap::IndexMap;
@@ -35,8 +35,8 @@ pub fn verbs_of(driver: &str) -> &str {
     VERBS_OF.iter().find(|(name, _)| *name == driver).map_or(driver, |(_, module)| module)
 }
 
-/// The driver that needs a device with ODP, and the versions of kernel.org from which on the driver needs such a device.
-/// Each long-term kernel has its own version.
+/// The driver that needs a device with ODP, and the versions of kernel.org from which on the driver needs such a
+/// device. Each long-term kernel has its own version.
 const NEEDS_ODP: &str = "mlx5_core";
 const SINCE: [u64; 2] = [7, 2];
 const SINCE_IN: [([u64; 2], u64); 2] = [([6, 12], 111), ([6, 18], 53)];
@@ -107,8 +107,8 @@ fn first_lacking(machine: &Machine) -> String {
 /// Returns the answers of the devices.
 pub fn asked(machine: &Machine) -> Rc<IndexMap<String, String>> {
     fn compute(machine: &Machine) -> IndexMap<String, String> {
-        // The files of another machine must not be mixed with the devices of this machine, so such files have the answers,
-        // too.
+        // The files of another machine must not be mixed with the devices of this machine, so such files have the
+        // answers, too.
         let found = if nics(machine).is_empty() {
             IndexMap::new()
         } else if machine.root.is_empty() {

@@ -9,8 +9,8 @@ use crate::read::place::confidential;
 use crate::read::products::Can;
 use crate::read::ways::{DMA_BUF, of_pairs};
 
-/// Returns the reason why files cannot show whether the ways of this node work. Returns an empty string if some pair of GPU
-/// and device has a way about which there is no doubt.
+/// Returns the reason why files cannot show whether the ways of this node work. Returns an empty string if some pair of
+/// GPU and device has a way about which there is no doubt.
 pub fn uncertain(machine: &Machine) -> Rc<String> {
     fn compute(machine: &Machine) -> String {
         let mut first = String::new();
@@ -51,8 +51,8 @@ fn doubt_of(machine: &Machine, gpu: &Gpu, nic: &Nic, found: &[String]) -> String
     if asking.can == Can::May { format!("{}: {}", nic.name, asking.why) } else { String::new() }
 }
 
-/// Returns whether the driver of a Grace machine keeps the GPU's memory to itself (CDMM). Otherwise the driver gives this
-/// memory to the kernel as a NUMA node. Only the driver's option shows the mode.
+/// Returns whether the driver of a Grace machine keeps the GPU's memory to itself (CDMM). Otherwise the driver gives
+/// this memory to the kernel as a NUMA node. Only the driver's option shows the mode.
 pub fn driver_keeps_memory(machine: &Machine) -> bool {
     fn compute(machine: &Machine) -> bool {
         let loaded = machine.all_text(&["/proc/driver/nvidia/params"]);

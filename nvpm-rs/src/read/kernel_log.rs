@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Chooses the lines of the kernel's log that a bug report needs: lines about GPUs and RDMA devices, and all lines of each
-//! crash report, because its registers and its stack name no device.
+//! Chooses the lines of the kernel's log that a bug report needs: lines about GPUs and RDMA devices, and all lines of
+//! each crash report, because its registers and its stack name no device.
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -27,22 +27,22 @@ static CRASH_ENDS: LazyLock<Regex> = LazyLock::new(|| pattern("end trace|end Ker
 /// The number of lines that are taken from a crash report in which no line matches `CRASH_ENDS`.
 pub const CRASH_LINES: usize = 80;
 
-/// A long log is shortened in the middle. The first lines stay because the first crash may cause others, and the last lines
-/// because they are the newest.
+/// A long log is shortened in the middle. The first lines stay because the first crash may cause others, and the last
+/// lines because they are the newest.
 const FIRST_LINES: usize = 500;
 const LAST_LINES: usize = 1500;
 
 const JOURNAL: [&str; 7] = ["journalctl", "-k", "-b", "--no-pager", "--no-hostname", "-o", "short-monotonic"];
 const COMMANDS: [&[&str]; 3] = [&JOURNAL, &["dmesg", "--kernel"], &["dmesg"]];
-/// The beginning of a line of journalctl: a time in brackets, and the program that has written the line into the kernel's
-/// log. The words of programs other than the kernel are not known, so no pattern can take names out of them.
+/// The beginning of a line of journalctl: a time in brackets, and the program that has written the line into the
+/// kernel's log. The words of programs other than the kernel are not known, so no pattern can take names out of them.
 static WRITER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\[ *\d+\.\d+\] ([^ :]+): "));
 /// A record of the audit has the names and the arguments of processes, in many fields.
 static AUDIT: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\baudit: type=\d+ ).+"));
 const UNREAD: &str = "(the kernel's log cannot be read: run this as root)";
 
-/// Returns the lines to keep. A line that repeats the kernel's command line is left out, because a report must not contain
-/// all of the command line, and a record of the audit is emptied.
+/// Returns the lines to keep. A line that repeats the kernel's command line is left out, because a report must not
+/// contain all of the command line, and a record of the audit is emptied.
 pub fn wanted<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let (mut found, mut left) = (Vec::new(), 0_usize);
     for line in lines {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Reads the kernel's list of functions. The list shows whether the RDMA core has peer memory and dma-buf, and which drivers
-//! have the verb for dma-buf.
+//! Reads the kernel's list of functions. The list shows whether the RDMA core has peer memory and dma-buf, and which
+//! drivers have the verb for dma-buf.
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
@@ -11,12 +11,12 @@ const DMA_BUF: &str = "ib_umem_dmabuf_get";
 /// A driver's verb, as in `mlx5_ib_reg_user_mr_dmabuf`.
 const VERB: &str = "_reg_user_mr_dmabuf";
 
-/// Returns the module of each wanted function. In the list, the compiler may have added a suffix to a function's name, and
-/// the name of a module stands in brackets. If a name stands there several times, the first one counts.
+/// Returns the module of each wanted function. In the list, the compiler may have added a suffix to a function's name,
+/// and the name of a module stands in brackets. If a name stands there several times, the first one counts.
 fn symbols(machine: &Machine) -> Rc<HashMap<String, String>> {
     fn compute(machine: &Machine) -> HashMap<String, String> {
-        // The kernel takes long to print its list, and without the RDMA core it has none of these functions. The core makes
-        // this class, also if it is a part of the kernel itself.
+        // The kernel takes long to print its list, and without the RDMA core it has none of these functions. The core
+        // makes this class, also if it is a part of the kernel itself.
         if !machine.loaded("ib_core") && !machine.exists("/sys/class/infiniband") {
             return HashMap::new();
         }
@@ -67,7 +67,8 @@ pub fn dma_buf_in(machine: &Machine) -> String {
     symbols(machine).get(DMA_BUF).cloned().unwrap_or_default()
 }
 
-/// Returns the drivers that have the verb for dma-buf. The name of the verb's function begins with the name of the driver.
+/// Returns the drivers that have the verb for dma-buf. The name of the verb's function begins with the name of the
+/// driver.
 pub fn dma_buf_drivers(machine: &Machine) -> Rc<BTreeSet<String>> {
     fn compute(machine: &Machine) -> BTreeSet<String> {
         symbols(machine).keys().filter_map(|name| Some(name.strip_suffix(VERB)?.to_owned())).collect()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Finds processes that an earlier nvpm of the same user has left behind: that nvpm has killed its reading process, and the
-//! process has not ended. So a monitor that runs each minute leaves only one process behind, and knows since when the file
-//! does not answer.
+//! Finds processes that an earlier nvpm of the same user has left behind: that nvpm has killed its reading process, and
+//! the process has not ended. So a monitor that runs each minute leaves only one process behind, and knows since when
+//! the file does not answer.
 use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -46,9 +46,10 @@ fn text(path: &Path, size: u64) -> Option<String> {
     directly(path, Some(size)).ok().map(|data| String::from_utf8_lossy(&data).into_owned())
 }
 
-/// Returns whether a process belongs to this user, and was killed but has not ended. Another user may give a process any
-/// name, and must not make nvpm believe that a driver hangs. A program that changes its user, such as su, also belongs to
-/// the user who has started it, so the real, the effective, the saved and the file system's user must all be this user.
+/// Returns whether a process belongs to this user, and was killed but has not ended. Another user may give a process
+/// any name, and must not make nvpm believe that a driver hangs. A program that changes its user, such as su, also
+/// belongs to the user who has started it, so the real, the effective, the saved and the file system's user must all be
+/// this user.
 fn is_held(place: &Path) -> bool {
     static PENDING: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^ShdPnd:\s*([0-9a-f]+)$"));
     static OWNERS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^Uid:((?:\s+\d+){4})$"));

@@ -20,13 +20,13 @@ use crate::read::reading_child::directly;
 use crate::text::clean;
 
 pub const MODULE: &str = "nv_peer_mem";
-/// The name of NVIDIA's own module. A pod can load `nv_peer_mem` under this name, because the programs of NVIDIA's operators
-/// know this name alone, and unload the module before they need its neighbours.
+/// The name of NVIDIA's own module. A pod can load `nv_peer_mem` under this name, because the programs of NVIDIA's
+/// operators know this name alone, and unload the module before they need its neighbours.
 pub const PEERMEM: &str = "nvidia_peermem";
 /// The description of `nv_peer_mem` in its file, whatever the name of the file.
 pub const DESCRIPTION: &str = "GPUDirect RDMA: NVIDIA GPU memory for the RDMA core";
-/// The callback module, which the NVIDIA driver calls. It is installed and loaded together with `nv_peer_mem`, but it stays
-/// loaded until the next boot.
+/// The callback module, which the NVIDIA driver calls. It is installed and loaded together with `nv_peer_mem`, but it
+/// stays loaded until the next boot.
 pub const CALLBACK: &str = "nv_peer_mem_callback";
 pub const SERVICE: &str = "/etc/init.d/nv_peer_mem";
 pub const CONF: &str = "/etc/infiniband/nv_peer_mem.conf";
@@ -87,8 +87,8 @@ impl Machine {
         found
     }
 
-    /// Returns this machine. Tests set the variable `NVPM_SYSROOT`, and nvpm then reads the files of that directory in place
-    /// of the root directory.
+    /// Returns this machine. Tests set the variable `NVPM_SYSROOT`, and nvpm then reads the files of that directory in
+    /// place of the root directory.
     pub fn here(is_debugged: bool) -> Self {
         let machine = Self::new(&std::env::var("NVPM_SYSROOT").unwrap_or_default());
         machine.is_debugged.set(is_debugged);
@@ -155,8 +155,8 @@ impl Machine {
         found
     }
 
-    /// Returns the directory to which a name leads, with the root directory before it; an empty string if it leads to no
-    /// directory.
+    /// Returns the directory to which a name leads, with the root directory before it; an empty string if it leads to
+    /// no directory.
     pub fn target(&self, name: &str) -> String {
         let found = fs::canonicalize(self.path(name)).ok().filter(|path| path.is_dir());
         let Some(found) = found.map(|path| path.to_string_lossy().into_owned()) else {
@@ -252,8 +252,8 @@ impl Machine {
 
     // ---- users ----
 
-    /// Returns the name of a user, or the number if /etc/passwd has no name for it. No name service is asked, because it
-    /// may be a server, and may not answer for minutes.
+    /// Returns the name of a user, or the number if /etc/passwd has no name for it. No name service is asked, because
+    /// it may be a server, and may not answer for minutes.
     pub fn user(&self, number: &str) -> String {
         let users = self.once(Self::read_users);
         let found = users.iter().find(|(_, found)| found.to_string() == number);
@@ -285,8 +285,8 @@ impl Machine {
         ended
     }
 
-    /// Runs a program. Returns whether the program succeeded, and its output. A program that hangs, as rpm can, is stopped,
-    /// and has not succeeded.
+    /// Runs a program. Returns whether the program succeeded, and its output. A program that hangs, as rpm can, is
+    /// stopped, and has not succeeded.
     pub fn run(&self, command: &[&str]) -> (bool, String) {
         let ended = self.ended(command);
         (ended.code == Some(0), decoded(&ended.output).trim_matches('\n').to_owned())
@@ -295,8 +295,8 @@ impl Machine {
 
 // ---- what several parts ask ----
 
-/// Returns the name under which `nv_peer_mem` is loaded, MODULE or PEERMEM; an empty string if `nv_peer_mem` is not loaded.
-/// NVIDIA's own module and the marker have no statistics.
+/// Returns the name under which `nv_peer_mem` is loaded, MODULE or PEERMEM; an empty string if `nv_peer_mem` is not
+/// loaded. NVIDIA's own module and the marker have no statistics.
 pub fn own_module(machine: &Machine) -> &'static str {
     if machine.loaded(MODULE) {
         return MODULE;
@@ -327,8 +327,8 @@ pub fn loaded_version(machine: &Machine, module: &str) -> String {
 /// The fields that modinfo prints about a module.
 pub type Fields = IndexMap<String, String>;
 
-/// Returns the fields of the installed file of `nv_peer_mem` with the name under which the module is loaded; none if there
-/// is no such file. A file `nvidia_peermem.ko` may be NVIDIA's.
+/// Returns the fields of the installed file of `nv_peer_mem` with the name under which the module is loaded; none if
+/// there is no such file. A file `nvidia_peermem.ko` may be NVIDIA's.
 pub fn own_file(machine: &Machine) -> Rc<Fields> {
     if own_module(machine) != PEERMEM {
         return modinfo(machine, MODULE);
@@ -358,8 +358,8 @@ pub fn modinfo(machine: &Machine, module: &str) -> Rc<Fields> {
     fields
 }
 
-/// Returns how the Rust of the loaded module was compiled. If no module is loaded, returns how the Rust of the installed
-/// module was compiled.
+/// Returns how the Rust of the loaded module was compiled. If no module is loaded, returns how the Rust of the
+/// installed module was compiled.
 pub fn rust(machine: &Machine) -> Rc<String> {
     fn compute(machine: &Machine) -> String {
         let loaded = machine.text(&format!("{}rust", statistics(machine)));
@@ -369,8 +369,8 @@ pub fn rust(machine: &Machine) -> Rc<String> {
     machine.once(compute)
 }
 
-/// Returns whether this machine is meant to have the module. This is so if the module is loaded or is installed for this
-/// kernel, or if the service is installed. Otherwise the absence of the module is no defect.
+/// Returns whether this machine is meant to have the module. This is so if the module is loaded or is installed for
+/// this kernel, or if the service is installed. Otherwise the absence of the module is no defect.
 pub fn module_wanted(machine: &Machine) -> bool {
     fn compute(machine: &Machine) -> bool {
         !own_module(machine).is_empty() || machine.exists(CONF) || !modinfo(machine, MODULE).is_empty()

@@ -20,8 +20,8 @@ pub struct Line {
     pub module: String,
 }
 
-/// Returns the lines that name a module. A file in /etc hides a file of the same name in the other directories, also if the
-/// file in /etc is empty.
+/// Returns the lines that name a module. A file in /etc hides a file of the same name in the other directories, also if
+/// the file in /etc is empty.
 pub fn loaded_on_boot(machine: &Machine) -> Rc<Vec<Line>> {
     fn compute(machine: &Machine) -> Vec<Line> {
         let (mut found, mut names) = (Vec::new(), HashSet::new());

@@ -13,8 +13,8 @@ const OPEN_VSWITCH: &str = "ovs-system";
 /// Bonds, bridges and VLANs above each other.
 const MOST_LEVELS: usize = 4;
 
-/// Modules of storage that use the RDMA stack, or that an OFED installs for such storage. While one of these modules is in
-/// use, the RDMA stack cannot be unloaded.
+/// Modules of storage that use the RDMA stack, or that an OFED installs for such storage. While one of these modules is
+/// in use, the RDMA stack cannot be unloaded.
 const STORAGE: [&str; 21] = [
     "nvme",
     "nvme_core",
@@ -128,7 +128,8 @@ fn only_network(machine: &Machine, cards: &IndexMap<String, String>) -> Option<S
     is_only.then(|| format!("this node's only network ({})", up.into_iter().collect::<Vec<_>>().join(", ")))
 }
 
-/// Returns whether some network is reached by an interface of the cards. Storage may then be reached by this interface, too.
+/// Returns whether some network is reached by an interface of the cards. Storage may then be reached by this interface,
+/// too.
 fn carries_traffic(machine: &Machine) -> bool {
     fn compute(machine: &Machine) -> bool {
         let cards = on_devices(machine);

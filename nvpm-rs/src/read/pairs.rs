@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Reads the NVIDIA driver's answers about pairs of a GPU and an RDMA device. The module asks the driver when memory of the
-//! GPU is first registered with the device.
+//! Reads the NVIDIA driver's answers about pairs of a GPU and an RDMA device. The module asks the driver when memory of
+//! the GPU is first registered with the device.
 use std::rc::Rc;
 
 use crate::read::machine::Machine;

@@ -93,7 +93,8 @@ impl Pci {
         if is_there { "unknown".to_owned() } else { "none".to_owned() }
     }
 
-    /// Returns the configuration space as numbers of four bytes. Users other than root can read only the first 64 bytes.
+    /// Returns the configuration space as numbers of four bytes. Users other than root can read only the first 64
+    /// bytes.
     pub fn config(&self, machine: &Machine, size: u64) -> Vec<u32> {
         let data = machine.read_at_most(&format!("{}/config", self.directory), size);
         let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| (sum << 8) | u32::from(*byte));
@@ -132,15 +133,15 @@ impl Gpu {
         Self { name: address.to_owned(), driver: driver.to_owned(), pci, product, coherent }
     }
 
-    /// Returns whether the GPU no longer answers on PCI. Its configuration space then reads as ones. The configuration space
-    /// of a virtual function reads as ones on a healthy machine too.
+    /// Returns whether the GPU no longer answers on PCI. Its configuration space then reads as ones. The configuration
+    /// space of a virtual function reads as ones on a healthy machine too.
     pub fn silent(&self, machine: &Machine) -> bool {
         let is_lost = self.pci.config(machine, 4) == [u32::MAX];
         is_lost && !machine.exists(&format!("{}/physfn", self.pci.directory))
     }
 
-    /// Returns the size of BAR1 in MiB; 0 if the size is unknown. BAR1 is the window through which other devices reach the
-    /// GPU's memory.
+    /// Returns the size of BAR1 in MiB; 0 if the size is unknown. BAR1 is the window through which other devices reach
+    /// the GPU's memory.
     pub fn bar1(&self, machine: &Machine) -> u64 {
         let windows = machine.lines(&format!("{}/resource", self.pci.directory));
         let mut words = windows.get(1).map(|window| window.split_whitespace()).into_iter().flatten();
@@ -148,8 +149,8 @@ impl Gpu {
         if last == 0 { 0 } else { last.saturating_sub(first).saturating_add(1) >> 20 }
     }
 
-    /// Returns the largest possible size of BAR1 in MiB; 0 if the size is fixed. In the file, each bit stands for a possible
-    /// size, and the lowest bit stands for 1 MiB.
+    /// Returns the largest possible size of BAR1 in MiB; 0 if the size is fixed. In the file, each bit stands for a
+    /// possible size, and the lowest bit stands for 1 MiB.
     pub fn largest_bar1(&self, machine: &Machine) -> u64 {
         hexadecimal(&self.pci.text(machine, "resource1_resize")).checked_ilog2().map_or(0, |bit| 1 << bit)
     }
@@ -161,14 +162,15 @@ impl Gpu {
         value.unwrap_or_default().trim_matches([' ', '\t']).to_owned()
     }
 
-    /// Returns the GPU's name from the driver. Without a driver, returns the name from the system's list of PCI devices.
+    /// Returns the GPU's name from the driver. Without a driver, returns the name from the system's list of PCI
+    /// devices.
     pub fn model(&self, machine: &Machine) -> String {
         let model = self.information(machine, "Model");
         if model.is_empty() { listed_name(machine, self.product) } else { model }
     }
 
-    /// Returns the row of a product that takes no part in GPUDirect RDMA, or perhaps takes no part; None if this GPU takes
-    /// part.
+    /// Returns the row of a product that takes no part in GPUDirect RDMA, or perhaps takes no part; None if this GPU
+    /// takes part.
     pub fn doubt(&self, machine: &Machine) -> Option<&'static Product> {
         product_of(&self.model(machine))
     }
@@ -203,8 +205,8 @@ fn listed_name(machine: &Machine, product: i64) -> String {
     name
 }
 
-/// Returns the name of an NVIDIA product in the list. When facts are printed, square brackets enclose a list of devices, so
-/// the name gets round brackets.
+/// Returns the name of an NVIDIA product in the list. When facts are printed, square brackets enclose a list of
+/// devices, so the name gets round brackets.
 fn name_in(list: &[u8], product: i64) -> Option<String> {
     let begin = memchr::memmem::find(list, b"\n10de  ")?;
     let wanted = format!("\t{product:04x}  ");

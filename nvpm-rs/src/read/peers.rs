@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Whether the driver of an RDMA device asks for peer memory. The driver asks the RDMA core, or NVIDIA's driver directly. A
-//! driver that never asks looks healthy, because registrations of other memory succeed without asking.
+//! Whether the driver of an RDMA device asks for peer memory. The driver asks the RDMA core, or NVIDIA's driver
+//! directly. A driver that never asks looks healthy, because registrations of other memory succeed without asking.
 use std::rc::Rc;
 
 use indexmap::IndexSet;
@@ -47,8 +47,9 @@ pub fn asks(machine: &Machine, nic: &Nic) -> Asks {
     no(format!("its driver {module} never asks the RDMA core"))
 }
 
-/// Returns the name of this device's driver if that driver asks NVIDIA's driver for GPU memory directly, without the RDMA
-/// core and its clients; otherwise an empty string. The EFA driver says in the file `p2p` whether it can ask directly.
+/// Returns the name of this device's driver if that driver asks NVIDIA's driver for GPU memory directly, without the
+/// RDMA core and its clients; otherwise an empty string. The EFA driver says in the file `p2p` whether it can ask
+/// directly.
 pub fn own_peer_memory(machine: &Machine, nic: &Nic) -> String {
     let driver = nic.driver(machine);
     let can = OWN_PEER_MEMORY.contains(&driver.as_str()) && without_gpudirect(machine).is_empty();

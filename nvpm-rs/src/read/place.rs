@@ -15,8 +15,8 @@ pub const OFED_CONTAINER: &str = "/run/mellanox/drivers";
 const HYPERVISORS: [&str; 6] = ["KVM", "Virtual Machine", "VMware", "VirtualBox", "QEMU", "Compute Engine"];
 const PRODUCT: &str = "/sys/class/dmi/id/product_name";
 
-/// Returns the kind of the container in which nvpm runs, according to files of container engines. Returns an empty string
-/// outside of containers.
+/// Returns the kind of the container in which nvpm runs, according to files of container engines. Returns an empty
+/// string outside of containers.
 pub fn container(machine: &Machine) -> Rc<String> {
     fn compute(machine: &Machine) -> String {
         if machine.readable("/run/systemd/container") {
@@ -38,8 +38,8 @@ pub fn container(machine: &Machine) -> Rc<String> {
     machine.once(compute)
 }
 
-/// Returns whether NVIDIA's driver is in the GPU Operator's container. The host then has no driver of its own. The directory
-/// usr must not be empty, because the toolkit makes the container's directory even without a driver.
+/// Returns whether NVIDIA's driver is in the GPU Operator's container. The host then has no driver of its own. The
+/// directory usr must not be empty, because the toolkit makes the container's directory even without a driver.
 pub fn driver_in_container(machine: &Machine) -> bool {
     fn compute(machine: &Machine) -> bool {
         !machine.glob(&[&format!("{DRIVER_CONTAINER}/usr/*")]).is_empty()
@@ -57,15 +57,15 @@ pub fn ofed_in_container(machine: &Machine) -> bool {
     *machine.once(compute)
 }
 
-/// Returns whether this is a pod that loads modules for the node. Only such a pod sees the directories of the operators'
-/// containers, and such a pod has no GPU of its own.
+/// Returns whether this is a pod that loads modules for the node. Only such a pod sees the directories of the
+/// operators' containers, and such a pod has no GPU of its own.
 pub fn loads_modules(machine: &Machine) -> bool {
     // TODO[SEES]: on the node, nvpm cannot tell that a pod keeps a module with the name nv_peer_mem.
     !container(machine).is_empty() && (driver_in_container(machine) || ofed_in_container(machine))
 }
 
-/// Systems whose files come as one image. If a module is built on a node with such a system, the next image does not have
-/// it. Most of these systems have neither packages nor headers.
+/// Systems whose files come as one image. If a module is built on a node with such a system, the next image does not
+/// have it. Most of these systems have neither packages nor headers.
 const IMAGES: [(&str, &str); 6] = [
     ("flatcar", "Flatcar"),
     ("cos", "Container-Optimized OS"),
@@ -153,8 +153,8 @@ pub fn confidential(machine: &Machine) -> Rc<String> {
     machine.once(compute)
 }
 
-/// Returns the kind of this machine if it is a container or a virtual machine; otherwise an empty string. The files of such
-/// a machine do not show the real connections of devices.
+/// Returns the kind of this machine if it is a container or a virtual machine; otherwise an empty string. The files of
+/// such a machine do not show the real connections of devices.
 pub fn virtual_kind(machine: &Machine) -> Rc<String> {
     fn compute(machine: &Machine) -> String {
         if !container(machine).is_empty() {

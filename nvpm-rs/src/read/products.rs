@@ -17,8 +17,8 @@ pub enum Can {
     No,
 }
 
-/// NVIDIA numbers its products by generation. The open driver serves GPUs since Turing. The proprietary driver serves only
-/// GPUs before Blackwell.
+/// NVIDIA numbers its products by generation. The open driver serves GPUs since Turing. The proprietary driver serves
+/// only GPUs before Blackwell.
 pub const TURING: i64 = 0x1E00;
 pub const BLACKWELL: i64 = 0x2900;
 
@@ -42,9 +42,10 @@ const GPUS: [Product; 4] = [
         why: "an integrated GPU, whose memory neither peer memory nor dma-buf reaches",
         advice: HOST_MEMORY,
     },
-    // NVIDIA, GPUDirect RDMA: "available on both Tesla and Quadro GPUs". In the reports tinygrad/open-gpu-kernel-modules#46
-    // and aikitoria/open-gpu-kernel-modules#20, registrations fail with Bad address, because libcuda marks no memory of a
-    // GeForce for other devices. The kernel's driver does not change this.
+    // NVIDIA, GPUDirect RDMA: "available on both Tesla and Quadro GPUs". In the reports
+    // tinygrad/open-gpu-kernel-modules#46 and aikitoria/open-gpu-kernel-modules#20, registrations fail with Bad
+    // address, because libcuda marks no memory of a GeForce for other devices. The kernel's driver does not change
+    // this.
     Product {
         pattern: r"\bGeForce\b",
         can: Can::No,
@@ -58,8 +59,8 @@ const GPUS: [Product; 4] = [
         why: "not one of the data-center and professional GPUs that NVIDIA names for GPUDirect RDMA",
         advice: "nvpm selftest shows whether it works here.",
     },
-    // NVIDIA AI Enterprise, GPUDirect RDMA with vGPU: "only on a subset of vGPUs and guest OS releases". A vGPU's name ends
-    // in its size and its series.
+    // NVIDIA AI Enterprise, GPUDirect RDMA with vGPU: "only on a subset of vGPUs and guest OS releases". A vGPU's name
+    // ends in its size and its series.
     Product {
         pattern: r"-\d+(-\d+)?[ABCQ](ME)?\d?$",
         can: Can::May,
@@ -75,10 +76,10 @@ pub fn product_of(model: &str) -> Option<&'static Product> {
     GPUS.iter().zip(PATTERNS.iter()).find(|(_, pattern)| pattern.is_match(model)).map(|(row, _)| row)
 }
 
-/// The drivers of PCI devices that ask the RDMA core for peer memory. mlx5 asks wherever the core has peer memory. Other
-/// drivers ask only in versions from their vendors, so they are not listed (see the contracts of the core in
+/// The drivers of PCI devices that ask the RDMA core for peer memory. mlx5 asks wherever the core has peer memory.
+/// Other drivers ask only in versions from their vendors, so they are not listed (see the contracts of the core in
 /// docs/defects.md).
 pub const ASK: [&str; 1] = ["mlx5_core"];
-/// The drivers that have a peer memory of their own. They ask NVIDIA's driver directly, and not the RDMA core. The source
-/// for EFA is `efa_p2p.c` in amzn-drivers.
+/// The drivers that have a peer memory of their own. They ask NVIDIA's driver directly, and not the RDMA core. The
+/// source for EFA is `efa_p2p.c` in amzn-drivers.
 pub const OWN_PEER_MEMORY: [&str; 1] = ["efa"];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Runs other programs, each with a time limit. A program that hangs in a driver of the kernel cannot be killed. nvpm then
-//! says so and leaves the program, because that driver may never answer.
+//! Runs other programs, each with a time limit. A program that hangs in a driver of the kernel cannot be killed. nvpm
+//! then says so and leaves the program, because that driver may never answer.
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -21,8 +21,8 @@ pub const LIMIT: Duration = Duration::from_secs(10);
 /// The time in which a program that was killed must end.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How a program ended. If the program did not start, or was stopped, it has no exit code, and WHY is the reason. A program
-/// that a signal has ended has the negative number of the signal.
+/// How a program ended. If the program did not start, or was stopped, it has no exit code, and WHY is the reason. A
+/// program that a signal has ended has the negative number of the signal.
 #[derive(Clone, Debug, Default)]
 pub struct Ended {
     pub code: Option<i32>,
@@ -30,8 +30,8 @@ pub struct Ended {
     pub why: String,
 }
 
-/// Runs a program in a process group of its own, and returns its output. Error messages are dropped. GIVEN is its standard
-/// input, which is empty without.
+/// Runs a program in a process group of its own, and returns its output. Error messages are dropped. GIVEN is its
+/// standard input, which is empty without.
 pub fn run(command: &[&str], limit: Duration, given: Option<&[u8]>) -> Ended {
     let input = if given.is_some() { Stdio::piped() } else { Stdio::null() };
     started(command, limit, |program| program.stdin(input).stdout(Stdio::piped()).stderr(Stdio::null()), given)
@@ -141,8 +141,8 @@ pub fn kill(child: &mut Child, grace: Duration, group: bool) -> bool {
     wait(child, Instant::now() + grace).is_ok_and(|status| status.is_some())
 }
 
-/// Kills a program with all that it has started, because these may hold its pipe open. Returns a text that says whether it
-/// has ended.
+/// Kills a program with all that it has started, because these may hold its pipe open. Returns a text that says whether
+/// it has ended.
 pub fn stop(child: &mut Child, name: &str) -> String {
     let is_ended = kill(child, GRACE, true);
     stopped(is_ended, child.id(), name, &mut io::stderr())
@@ -209,8 +209,8 @@ mod tests {
         }
     }
 
-    /// Runs a script with longer and longer limits until it has noted a process, because on a busy machine the shell may
-    /// not have begun when it is killed. Returns the number of the process.
+    /// Runs a script with longer and longer limits until it has noted a process, because on a busy machine the shell
+    /// may not have begun when it is killed. Returns the number of the process.
     fn stopped_late(script: &str, note: &Note) -> i32 {
         for (limit, text) in [(500, "0.5"), (5_000, "5"), (50_000, "50")] {
             let ended = run(&["sh", "-c", script], Duration::from_millis(limit), None);
@@ -266,8 +266,8 @@ mod tests {
 
     #[test]
     fn few_places_start_programs() {
-        // programs.rs waits with a limit, and ends the processes of ask.rs and reader.rs. inputs.rs reads the kernel's log for
-        // `nvpm explain` with a limit of its own, and the command `run` becomes the program.
+        // programs.rs waits with a limit, and ends the processes of ask.rs and reader.rs. inputs.rs reads the kernel's
+        // log for `nvpm explain` with a limit of its own, and the command `run` becomes the program.
         let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut found: Vec<String> = glob::glob(&format!("{}/**/*.rs", top.display()))
             .unwrap()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Reads files of /proc and /sys in another process, and waits for each file only for a limited time.
 //!
-//! The kernel answers many of these files under a lock of a driver, of the firmware, or of another process. If the holder of
-//! the lock hangs, the process that reads the file waits for ever, and not even SIGKILL ends it. Users run nvpm in exactly
-//! this state. So nvpm leaves such a process behind, and goes on without the file.
+//! The kernel answers many of these files under a lock of a driver, of the firmware, or of another process. If the
+//! holder of the lock hangs, the process that reads the file waits for ever, and not even SIGKILL ends it. Users run
+//! nvpm in exactly this state. So nvpm leaves such a process behind, and goes on without the file.
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -17,8 +17,8 @@ use crate::read::left_behind::left_behind;
 use crate::read::programs;
 use crate::read::reading_child::{Answer, Request, WORD, directly};
 
-/// The time for one file, and for all files together. If all time is used up, each further file still gets LEAST, because
-/// most files answer at once.
+/// The time for one file, and for all files together. If all time is used up, each further file still gets LEAST,
+/// because most files answer at once.
 const ONE_FILE: Duration = Duration::from_secs(3);
 const ALL_FILES: Duration = Duration::from_secs(6);
 const LEAST: Duration = Duration::from_millis(250);
@@ -76,8 +76,8 @@ struct Process {
 }
 
 impl Process {
-    /// Starts this program again, because a fork without exec is not safe in Rust. The path leads to the running program,
-    /// even if an update has replaced its file.
+    /// Starts this program again, because a fork without exec is not safe in Rust. The path leads to the running
+    /// program, even if an update has replaced its file.
     fn start() -> io::Result<Self> {
         let mut child = Command::new("/proc/self/exe")
             .arg(WORD)
@@ -119,8 +119,8 @@ impl Process {
         Ok(said)
     }
 
-    /// Ends the process, or leaves it behind if it does not end. Without its pipe, a process that is not held by the kernel
-    /// ends by itself also.
+    /// Ends the process, or leaves it behind if it does not end. Without its pipe, a process that is not held by the
+    /// kernel ends by itself also.
     fn end(mut self) {
         programs::kill(&mut self.child, GRACE, false);
     }
@@ -194,8 +194,9 @@ impl Reader {
 }
 
 impl State {
-    /// Returns the bytes of a file. If the reading process was killed by somebody, asks another process. If no process can
-    /// be started, because this user has as many processes as allowed or memory is short, reads without a limit.
+    /// Returns the bytes of a file. If the reading process was killed by somebody, asks another process. If no process
+    /// can be started, because this user has as many processes as allowed or memory is short, reads without a
+    /// limit.
     fn answer(&mut self, path: &str, size: Option<u64>) -> Result<Vec<u8>, Unread> {
         for _ in 0..2 {
             let limit = ONE_FILE.min(self.left).max(LEAST);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! The process that reads files for nvpm. It gets requests at its standard input, and answers at its standard output, until
-//! nvpm closes the pipe or ends.
+//! The process that reads files for nvpm. It gets requests at its standard input, and answers at its standard output,
+//! until nvpm closes the pipe or ends.
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};

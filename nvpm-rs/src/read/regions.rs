@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Reads the module's list of the GPU memory that each process has registered. The list has the names of processes. In these
-//! names, the module writes each character as an octal number, except plain letters, digits and signs.
+//! Reads the module's list of the GPU memory that each process has registered. The list has the names of processes. In
+//! these names, the module writes each character as an octal number, except plain letters, digits and signs.
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -18,8 +18,8 @@ const NOT_ROOT: &str = "only root can read who has memory registered. Try: sudo 
 const NO_CAPABILITY: &str = "cannot be read: that takes the capability CAP_SYS_ADMIN, which root has not in most \
                              containers. Try it outside, as root: nvpm regions";
 
-/// The greatest number of bytes of the list that are read: to list registrations, and to judge the machine. A user may have
-/// millions of registrations, and must not decide how long root's monitor takes. A line has about 70 bytes.
+/// The greatest number of bytes of the list that are read: to list registrations, and to judge the machine. A user may
+/// have millions of registrations, and must not decide how long root's monitor takes. A line has about 70 bytes.
 pub const TO_LIST: u64 = 6 << 20;
 pub const TO_JUDGE: u64 = 1 << 20;
 /// A list with fewer registrations is never too long.
@@ -47,7 +47,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// Returns whether another one is the same registration at a later time. A program may register the same memory again.
+    /// Returns whether another one is the same registration at a later time. A program may register the same memory
+    /// again.
     pub fn is_older(&self, later: &Self) -> bool {
         let identity = |one: &Self| (one.process, one.started, one.address.clone(), one.length);
         identity(self) == identity(later) && later.age >= self.age
@@ -89,8 +90,8 @@ fn natural<T: std::str::FromStr>(text: &str, most_digits: usize) -> Option<T> {
 }
 
 /// Returns the registration in a line of the list, or None for any other text. A later version of the module may append
-/// fields to the line. The last field that is read, the name of the process, may be empty, because processes choose their
-/// names.
+/// fields to the line. The last field that is read, the name of the process, may be empty, because processes choose
+/// their names.
 fn parsed(line: &str) -> Option<Region> {
     let mut fields = line.split(' ');
     let mut next = || fields.next();
@@ -123,8 +124,8 @@ fn is_blank(letter: char) -> bool {
     letter.is_ascii_whitespace() || letter == '\u{b}'
 }
 
-/// Returns the registrations in the first bytes of the list, sorted by process. The registrations of each process begin with
-/// the oldest.
+/// Returns the registrations in the first bytes of the list, sorted by process. The registrations of each process begin
+/// with the oldest.
 pub fn regions(machine: &Machine, most: u64) -> Result<Vec<Region>, Unreadable> {
     need_list(machine)?;
     let mut data = machine.read_at_most(LIST, most);
@@ -149,8 +150,8 @@ pub fn judged(machine: &Machine) -> Rc<Result<Vec<Region>, Unreadable>> {
     machine.once(compute)
 }
 
-/// Returns the registrations whose memory is being freed at this moment. The list is read again. Returns no registration if
-/// the list cannot be read any more.
+/// Returns the registrations whose memory is being freed at this moment. The list is read again. Returns no
+/// registration if the list cannot be read any more.
 pub fn revoking(machine: &Machine) -> Vec<Region> {
     let found = regions(machine, TO_JUDGE).unwrap_or_default();
     found.into_iter().filter(|one| one.state == "revoking").collect()
@@ -184,9 +185,9 @@ impl<'a> Process<'a> {
     fn new(machine: &Machine, found: &'a [Region]) -> Option<Self> {
         let first = found.first()?;
         let (number, command, started) = (first.process, first.command.as_str(), first.started.to_string());
-        // The name of the process in this file may contain blanks, so the fields are counted after the parenthesis that ends
-        // the name. Field 19 is the start time. If the start time is not that of the registration, the process has ended,
-        // and another process has its number now.
+        // The name of the process in this file may contain blanks, so the fields are counted after the parenthesis that
+        // ends the name. Field 19 is the start time. If the start time is not that of the registration, the
+        // process has ended, and another process has its number now.
         let stat = machine.text(&format!("/proc/{number}/stat"));
         let fields = stat.rsplit_once(") ").map_or(stat.as_str(), |(_, fields)| fields);
         let running = fields.split_whitespace().nth(19) == Some(started.as_str());
@@ -219,8 +220,8 @@ pub fn processes<'a>(machine: &Machine, found: &'a [Region]) -> impl Iterator<It
     groups.filter_map(|group| Process::new(machine, group))
 }
 
-/// Returns the processes that have registered the most memory, sorted by number. If several processes have the same amount,
-/// the processes with the smallest numbers are returned.
+/// Returns the processes that have registered the most memory, sorted by number. If several processes have the same
+/// amount, the processes with the smallest numbers are returned.
 pub fn largest<'a>(machine: &Machine, found: &'a [Region]) -> Vec<Process<'a>> {
     let mut groups: Vec<&[Region]> = found.chunk_by(|one, other| one.process() == other.process()).collect();
     groups.sort_by_key(|group| std::cmp::Reverse(total(group)));
@@ -283,9 +284,9 @@ fn open_devices(machine: &Machine) -> Vec<(u64, String)> {
     found
 }
 
-/// Returns a text about each process that keeps the module from being unloaded. Orphans do not keep the module, so they are
-/// left out. If the list names no process, or cannot be read, returns texts about the processes that have an RDMA device
-/// open. An older module has no list that can be read.
+/// Returns a text about each process that keeps the module from being unloaded. Orphans do not keep the module, so they
+/// are left out. If the list names no process, or cannot be read, returns texts about the processes that have an RDMA
+/// device open. An older module has no list that can be read.
 pub fn holders(machine: &Machine) -> Vec<String> {
     let mut found = Vec::new();
     if let Ok(all) = judged(machine).as_ref() {

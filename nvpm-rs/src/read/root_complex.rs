@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Knows the root complexes through which devices reach each other. They are those in the kernel's own list, because kernel
-//! developers have tried requests between the root ports of these root complexes. A root complex that is not listed may drop
-//! such requests, or may drop only read requests.
+//! Knows the root complexes through which devices reach each other. They are those in the kernel's own list, because
+//! kernel developers have tried requests between the root ports of these root complexes. A root complex that is not
+//! listed may drop such requests, or may drop only read requests.
 use crate::read::machine::Machine;
 use crate::read::pci::{DEVICES, hexadecimal};
 
-/// The Intel server processors in `pci_p2pdma_whitelist` of drivers/pci/p2pdma.c. The numbers are those of the first device
-/// on their root buses. The older processors are listed for devices below the same host bridge only
+/// The Intel server processors in `pci_p2pdma_whitelist` of drivers/pci/p2pdma.c. The numbers are those of the first
+/// device on their root buses. The older processors are listed for devices below the same host bridge only
 /// (`REQ_SAME_HOST_BRIDGE`).
 const WITHIN: [u64; 4] = [0x3C00, 0x3C01, 0x2F00, 0x2F01];
 const ACROSS: [u64; 6] = [0x2020, 0x2030, 0x2031, 0x2032, 0x2033, 0x09A2];
@@ -14,8 +14,8 @@ const INTEL: &str = "0x8086";
 /// The same file says that each AMD processor since Zen forwards requests.
 const ZEN: u64 = 0x17;
 
-/// Returns whether the kernel's list has this machine's root complex, for devices below different root complexes or below
-/// one.
+/// Returns whether the kernel's list has this machine's root complex, for devices below different root complexes or
+/// below one.
 pub fn forwards(machine: &Machine, is_across: bool) -> bool {
     let known = machine.once(compute);
     if is_across { known.0 } else { known.1 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! The ways to register GPU memory with each RDMA device of this node.
 //!
-//! The verb `ibv_reg_mr` takes a pointer, which the RDMA core hands to `nv_peer_mem` or `nvidia_peermem` (peer memory). The
-//! verb `ibv_reg_dmabuf_mr` takes a descriptor.
+//! The verb `ibv_reg_mr` takes a pointer, which the RDMA core hands to `nv_peer_mem` or `nvidia_peermem` (peer memory).
+//! The verb `ibv_reg_dmabuf_mr` takes a descriptor.
 use std::collections::HashSet;
 use std::rc::Rc;
 
@@ -69,16 +69,16 @@ pub fn revokes(machine: &Machine) -> bool {
     machine.text(&format!("{}persistent_api_support", parameters(machine))) == "0"
 }
 
-/// Returns the module that serves this GPU's memory; an empty string if no module does. With `persistent_api_support=0`,
-/// `nv_peer_mem` serves only memory that can be revoked. The memory of a coherent GPU cannot be revoked, because the driver
-/// maps this memory, and keeps it pinned.
+/// Returns the module that serves this GPU's memory; an empty string if no module does. With
+/// `persistent_api_support=0`, `nv_peer_mem` serves only memory that can be revoked. The memory of a coherent GPU
+/// cannot be revoked, because the driver maps this memory, and keeps it pinned.
 pub fn peer_memory_of(machine: &Machine, gpu: &Gpu) -> &'static str {
     let peer = peer_memory_by(machine);
     if peer == MODULE && gpu.coherent && revokes(machine) { "" } else { peer }
 }
 
-/// Returns the pairs of GPU (UUID) and device (PCI address) about which the NVIDIA driver has said that the device must not
-/// reach the GPU.
+/// Returns the pairs of GPU (UUID) and device (PCI address) about which the NVIDIA driver has said that the device must
+/// not reach the GPU.
 fn refused(machine: &Machine) -> Rc<HashSet<Pair>> {
     fn compute(machine: &Machine) -> HashSet<Pair> {
         let pairs = pairs(machine);
@@ -88,8 +88,8 @@ fn refused(machine: &Machine) -> Rc<HashSet<Pair>> {
     machine.once(compute)
 }
 
-/// Returns the module or the driver that serves `ibv_reg_mr` of this GPU's memory with this device; an empty string if none
-/// does.
+/// Returns the module or the driver that serves `ibv_reg_mr` of this GPU's memory with this device; an empty string if
+/// none does.
 fn pointer_way(machine: &Machine, gpu: &Gpu, nic: &Nic) -> String {
     let own = own_peer_memory(machine, nic);
     let Some(pci) = nic.pci.as_ref().filter(|_| own.is_empty()) else { return own };
@@ -120,8 +120,8 @@ pub fn of_pairs(machine: &Machine) -> Rc<Pairs> {
     machine.once(compute)
 }
 
-/// Returns the module or the driver that serves `ibv_reg_mr` for a pair of names; an empty string if none does. The module
-/// that is loaded counts for a pair that no file shows.
+/// Returns the module or the driver that serves `ibv_reg_mr` for a pair of names; an empty string if none does. The
+/// module that is loaded counts for a pair that no file shows.
 pub fn pointer_way_of(machine: &Machine, gpu: &str, device: &str) -> String {
     let pairs = of_pairs(machine);
     let Some(ways) = pairs.get(&(gpu.to_owned(), device.to_owned())) else {
@@ -174,8 +174,8 @@ pub fn gpu_elsewhere(machine: &Machine) -> &'static str {
     ""
 }
 
-/// Returns whether this is a container that needs a GPU and has none. A container sees the node's GPUs in sysfs, but CUDA
-/// needs their device files.
+/// Returns whether this is a container that needs a GPU and has none. A container sees the node's GPUs in sysfs, but
+/// CUDA needs their device files.
 pub fn given_no_gpu(machine: &Machine) -> bool {
     if container(machine).is_empty() || loads_modules(machine) {
         return false;
@@ -278,8 +278,8 @@ pub fn grouped(machine: &Machine) -> Vec<Group> {
     groups(&of_pairs(machine))
 }
 
-/// Returns pairs in groups with the same ways. Devices with the same ways at one GPU are put together first. GPUs with the
-/// same devices and ways are then put together.
+/// Returns pairs in groups with the same ways. Devices with the same ways at one GPU are put together first. GPUs with
+/// the same devices and ways are then put together.
 fn groups(pairs: &Pairs) -> Vec<Group> {
     let mut rows: IndexMap<String, IndexMap<Vec<String>, Vec<String>>> = IndexMap::new();
     for ((gpu, device), ways) in pairs {

@@ -3,8 +3,8 @@
 use crate::redact::patterns::{HOST_WORD, WHAT};
 use crate::redact::redactor::{Redactor, replaced_by, whole};
 
-/// The greatest length of a host's name without its domain. It is also the greatest number of parts of a name. A name has
-/// an odd number of parts, so this number must be odd.
+/// The greatest length of a host's name without its domain. It is also the greatest number of parts of a name. A name
+/// has an odd number of parts, so this number must be odd.
 const LONGEST_LABEL: usize = 63;
 
 impl Redactor {
@@ -15,8 +15,8 @@ impl Redactor {
         })
     }
 
-    /// Returns the word with a word in place of a host's name and of the domain after it. The name may also be a part of
-    /// the word between hyphens or underscores.
+    /// Returns the word with a word in place of a host's name and of the domain after it. The name may also be a part
+    /// of the word between hyphens or underscores.
     fn host_word(&mut self, word: &str) -> Option<String> {
         let mut start = 0;
         for label in word.split('.') {
@@ -32,9 +32,9 @@ impl Redactor {
         None
     }
 
-    /// Returns the parts that are the name of a host. Longer names are tried first: in node-12-ib0 the name is node-12, not
-    /// node. A name of two characters must have only underscores or the word's ends as neighbours, or begin the word and
-    /// not consist of letters only.
+    /// Returns the parts that are the name of a host. Longer names are tried first: in node-12-ib0 the name is node-12,
+    /// not node. A name of two characters must have only underscores or the word's ends as neighbours, or begin the
+    /// word and not consist of letters only.
     fn host_in(&self, parts: &[&str]) -> Option<(usize, usize)> {
         for length in (1..=parts.len().min(LONGEST_LABEL)).rev().step_by(2) {
             for at in (0..=parts.len() - length).step_by(2) {

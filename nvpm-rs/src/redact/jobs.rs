@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Names of processes, users and hosts that one place of a report gives away. They are replaced in all other places, too.
+//! Names of processes, users and hosts that one place of a report gives away. They are replaced in all other places,
+//! too.
 use std::cmp::Reverse;
 use std::sync::LazyLock;
 
@@ -19,7 +20,8 @@ static KEPT_FORM: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\A(?:(?:[0-9a-f]{4,5}:)?[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?|v?\d+(?:[.-]\d+)+)\z"));
 /// A process has at most this number of characters in its name. A longer name of a program is cut.
 const LONGEST_COMM: usize = 15;
-/// The greatest number of names with blanks that are searched for everywhere, because a user may have thousands of them.
+/// The greatest number of names with blanks that are searched for everywhere, because a user may have thousands of
+/// them.
 const MOST_SPACED: usize = 200;
 /// The quotation marks that the kernel prints around a name.
 const MARKS: [char; 3] = ['"', '\'', '`'];
@@ -54,9 +56,9 @@ impl Redactor {
         }
     }
 
-    /// Returns whether a name can be replaced everywhere. A name that is an ordinary word in such a report, or the name of
-    /// a module or a device, is replaced only where it is the name of a process, a user or a host: otherwise a user who
-    /// chooses such a name spoils the report.
+    /// Returns whether a name can be replaced everywhere. A name that is an ordinary word in such a report, or the name
+    /// of a module or a device, is replaced only where it is the name of a process, a user or a host: otherwise a
+    /// user who chooses such a name spoils the report.
     fn is_telling(&self, name: &str) -> bool {
         let plain = name.to_lowercase();
         name.chars().count() >= SHORTEST

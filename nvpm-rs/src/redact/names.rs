@@ -49,8 +49,8 @@ fn jobs_by(machine: &Machine, owner: impl Fn(&str) -> Option<u32>) -> BTreeSet<S
 }
 
 /// Returns the names of this machine and of the hosts in /etc/hosts, without their domains. A text may contain a host's
-/// name with or without capitals, and `Redactor::is_host` compares small letters, so each name is added in small letters,
-/// too.
+/// name with or without capitals, and `Redactor::is_host` compares small letters, so each name is added in small
+/// letters, too.
 pub fn hosts(machine: &Machine) -> HashSet<String> {
     let lines = machine.lines("/etc/hosts");
     let names = lines.iter().flat_map(|line| {
@@ -61,9 +61,9 @@ pub fn hosts(machine: &Machine) -> HashSet<String> {
     named(labels.flat_map(|label| [label.to_owned(), label.to_lowercase()]))
 }
 
-/// Returns the names of users whose numbers are in the range for people, of the present user, and of users who have a home
-/// in /home. The name service is not asked, because it may be a server that does not answer, and a system like LDAP need not
-/// list its users.
+/// Returns the names of users whose numbers are in the range for people, of the present user, and of users who have a
+/// home in /home. The name service is not asked, because it may be a server that does not answer, and a system like
+/// LDAP need not list its users.
 pub fn people(machine: &Machine) -> HashSet<String> {
     let users = machine.users();
     let of_people = users.iter().filter(|(_, number)| is_person(*number)).map(|(name, _)| name.clone());

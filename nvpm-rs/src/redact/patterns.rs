@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Patterns of names and numbers that identify people, hosts, jobs and cards, from data/redact.table. Names of hosts and
-//! users have no form that a pattern can recognize, so each word of a text is compared with the names that names.rs has
-//! found on this machine.
+//! Patterns of names and numbers that identify people, hosts, jobs and cards, from data/redact.table. Names of hosts
+//! and users have no form that a pattern can recognize, so each word of a text is compared with the names that names.rs
+//! has found on this machine.
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
@@ -120,8 +120,8 @@ pub fn words(kind: &str) -> HashSet<&'static str> {
     lines.flat_map(str::split_whitespace).collect()
 }
 
-/// Compiles a pattern that stands in the table. A mistake in it is met by each test that uses it. The patterns need a time
-/// in proportion to the text, so the number of steps has no limit.
+/// Compiles a pattern that stands in the table. A mistake in it is met by each test that uses it. The patterns need a
+/// time in proportion to the text, so the number of steps has no limit.
 #[allow(clippy::expect_used)]
 fn compiled(text: &str) -> Regex {
     RegexBuilder::new(text).backtrack_limit(usize::MAX).build().expect("a pattern of nvpm")

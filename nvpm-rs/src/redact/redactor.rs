@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Replaces each name by a word with a number, such as address-2. The same name always gets the same word, so that a reader
-//! can still compare. PCI addresses stay, because all machines have the same addresses. Kernel addresses, models, versions
-//! and programs of the system also stay.
+//! Replaces each name by a word with a number, such as address-2. The same name always gets the same word, so that a
+//! reader can still compare. PCI addresses stay, because all machines have the same addresses. Kernel addresses,
+//! models, versions and programs of the system also stay.
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::LazyLock;
 
@@ -93,8 +93,8 @@ impl Redactor {
         text
     }
 
-    /// Redacts only names with a recognizable form. Other words stay, because they may be nvpm's own words even if a host
-    /// or a user has the same name.
+    /// Redacts only names with a recognizable form. Other words stay, because they may be nvpm's own words even if a
+    /// host or a user has the same name.
     pub fn patterns(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         for rule in PATTERNS.others.iter().chain(&PATTERNS.sure) {
@@ -166,8 +166,8 @@ pub(super) fn is_replaced(name: &str) -> bool {
     REPLACED.is_match(name)
 }
 
-/// Returns the same key for all spellings of a name: with or without capitals, and, for a GUID, with or without 0x, colons
-/// and leading zeros.
+/// Returns the same key for all spellings of a name: with or without capitals, and, for a GUID, with or without 0x,
+/// colons and leading zeros.
 fn key_of(word: &str, name: &str) -> String {
     let name = name.to_lowercase();
     if word != "address" || !GUID_DIGITS.is_match(&name) {
@@ -184,7 +184,8 @@ pub(super) fn whole<'a>(found: &Captures<'a>) -> &'a str {
     found.get(0).map(|text| text.as_str()).unwrap_or_default()
 }
 
-/// Replaces each match of a pattern. If the search fails, the rest of the text is left out, because it may contain names.
+/// Replaces each match of a pattern. If the search fails, the rest of the text is left out, because it may contain
+/// names.
 pub(super) fn replaced_by(text: &str, pattern: &Regex, mut how: impl FnMut(&Captures) -> String) -> String {
     let mut found = String::with_capacity(text.len());
     let mut end = 0;

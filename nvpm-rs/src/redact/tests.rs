@@ -28,7 +28,8 @@ const FILES: [(&str, &str); 6] = [
     ("home/jdoe2/x", ""),
     ("home/anna.b/x", ""),
 ];
-/// A plain name, a name with a sign, a name that begins like a program of the system, and a name with the greatest length.
+/// A plain name, a name with a sign, a name that begins like a program of the system, and a name with the greatest
+/// length.
 const SECRETS: [&str; 5] = ["hiddenjob", "hidden-job", "python_hidden", "irqhidden", "hiddenhiddenhid"];
 
 fn machine(test: &str) -> Machine {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! The archive, which is a new file that only its owner can read. The file is made before the texts are collected, because
-//! collecting takes minutes, and the user must see an error at once. An existing file is not overwritten. If an error occurs
-//! before the archive is complete, the file is deleted.
+//! The archive, which is a new file that only its owner can read. The file is made before the texts are collected,
+//! because collecting takes minutes, and the user must see an error at once. An existing file is not overwritten. If an
+//! error occurs before the archive is complete, the file is deleted.
 use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};

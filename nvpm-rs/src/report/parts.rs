@@ -43,8 +43,8 @@ const PARTS: [Part; 5] = [
     (SELFTEST, tested),
 ];
 
-/// Returns the text of each file in the archive. All texts are made before any is redacted, because a name that the last
-/// one gives away may stand in the first.
+/// Returns the text of each file in the archive. All texts are made before any is redacted, because a name that the
+/// last one gives away may stand in the first.
 pub fn collected(machine: &Machine, as_it_is: bool, selftest: bool) -> Vec<Text> {
     let mut redactor = (!as_it_is).then(|| Redactor::new(machine, versions_of(machine)));
     tell(STATUS);
@@ -112,8 +112,9 @@ fn listed(machine: &Machine) -> String {
     }
 }
 
-/// Returns the output of nvpm selftest. The selftest changes nothing on the machine, because it uses only memory that it
-/// has allocated itself. It runs in another process, because foreign libraries do the work, and these may crash or hang.
+/// Returns the output of nvpm selftest. The selftest changes nothing on the machine, because it uses only memory that
+/// it has allocated itself. It runs in another process, because foreign libraries do the work, and these may crash or
+/// hang.
 fn tested(machine: &Machine) -> String {
     if is_driver_silent(machine) {
         return format!("({HANGS})\n");
@@ -129,8 +130,8 @@ fn output_of(command: &[&str], limit: Duration) -> String {
         return format!("(nvpm selftest {})\n", ended.why);
     }
     let output = String::from_utf8_lossy(&ended.output);
-    // The exit code is a part of the JSON object. If a library has crashed, the output has no such object, so the exit code
-    // is appended.
+    // The exit code is a part of the JSON object. If a library has crashed, the output has no such object, so the exit
+    // code is appended.
     let code = ended.code.unwrap_or_default();
     if SELFTEST_CODES.contains(&code) { output.into_owned() } else { format!("{output}\n# exit code {code}\n") }
 }
@@ -141,8 +142,8 @@ fn versions_of(machine: &Machine) -> Vec<String> {
     nics(machine).iter().map(|nic| machine.text(&format!("{}/fw_ver", nic.directory))).collect()
 }
 
-/// Makes a text safe to print. Processes choose their own names, and these names are in the list of registrations and in
-/// the kernel's log. A name may have characters that would steer a terminal, so such characters are replaced.
+/// Makes a text safe to print. Processes choose their own names, and these names are in the list of registrations and
+/// in the kernel's log. A name may have characters that would steer a terminal, so such characters are replaced.
 fn safe(text: &str) -> String {
     text.split('\n').map(|line| clean(&without_tabs(line))).collect::<Vec<_>>().join("\n")
 }

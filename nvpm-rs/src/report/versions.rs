@@ -71,8 +71,8 @@ fn output(machine: &Machine, command: &[&str]) -> String {
     if ended.why.is_empty() { format!("(it failed: exit code {code})") } else { format!("({})", ended.why) }
 }
 
-/// Returns whether the module is loaded. Three modules have the name `nvidia_peermem`, so the text also says which of them
-/// is loaded.
+/// Returns whether the module is loaded. Three modules have the name `nvidia_peermem`, so the text also says which of
+/// them is loaded.
 fn loaded(machine: &Machine, module: &str) -> String {
     if !machine.loaded(module) {
         return "not loaded".to_owned();

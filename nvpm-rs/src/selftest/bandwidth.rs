@@ -14,8 +14,8 @@ pub const DEPTH: u32 = 32;
 /// The bytes of each message.
 const MESSAGE: usize = 2 << 20;
 
-/// Returns the sustained rate, in bytes per second. Writes the whole buffer once before, so that the device is warm. This
-/// also moves the end of the buffer, which `sustained` leaves out if it is shorter than a message.
+/// Returns the sustained rate, in bytes per second. Writes the whole buffer once before, so that the device is warm.
+/// This also moves the end of the buffer, which `sustained` leaves out if it is shorter than a message.
 pub fn measured(bench: &Bench, transfer: Transfer, seconds: u64) -> Result<f64, Failure> {
     bench.write_once(transfer)?;
     sustained(bench, transfer, Duration::from_secs(seconds))

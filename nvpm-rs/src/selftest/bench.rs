@@ -19,8 +19,8 @@ const NOT_BY_US: &str = "GPU memory was registered, but not by nv_peer_mem, whic
 const WITHOUT_ODP: &str = ": the device cannot page on demand (ODP), which its driver needs for a dma-buf";
 const GONE: &str = "the device has gone away";
 
-/// For this time, the wait for a completion does not sleep, so that the time of a fast transfer is exact. Later it sleeps,
-/// so that a slow transfer does not occupy the processor.
+/// For this time, the wait for a completion does not sleep, so that the time of a fast transfer is exact. Later it
+/// sleeps, so that a slow transfer does not occupy the processor.
 const AWAKE: Duration = Duration::from_millis(10);
 const NAP: Duration = Duration::from_millis(1);
 

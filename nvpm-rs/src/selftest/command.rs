@@ -39,8 +39,8 @@ const BRING_UP: &str = "Bring a link up: ibstat, ip link.";
 
 const LARGEST: usize = 1 << 30;
 
-/// For each GPU and each RDMA device with an active port: allocates GPU memory, registers it, moves a pattern through the
-/// device both ways, compares, frees the memory while it is registered.
+/// For each GPU and each RDMA device with an active port: allocates GPU memory, registers it, moves a pattern through
+/// the device both ways, compares, frees the memory while it is registered.
 #[derive(Parser)]
 #[command(
     name = NAME,
@@ -64,8 +64,8 @@ struct Options {
     /// For the transfers of a pair; 30
     #[arg(long, value_name = "SECONDS", default_value = "30", hide_default_value = true, value_parser = natural)]
     timeout: u64,
-    /// Measures instead: sustained transfers with many messages at a time, both ways, one pair after the other; other jobs
-    /// get less from these devices meanwhile
+    /// Measures instead: sustained transfers with many messages at a time, both ways, one pair after the other; other
+    /// jobs get less from these devices meanwhile
     #[arg(long)]
     bandwidth: bool,
     /// With --bandwidth: for each direction of each pair; 1
@@ -262,8 +262,8 @@ impl Test<'_> {
     }
 }
 
-/// Returns the ways to test with a pair: false stands for a pointer, true for a dma-buf. A pair without a way is tested by
-/// pointer, because the failure then tells the reason.
+/// Returns the ways to test with a pair: false stands for a pointer, true for a dma-buf. A pair without a way is tested
+/// by pointer, because the failure then tells the reason.
 fn ways_to_test(machine: &Machine, gpu: &str, port: &Port) -> Vec<bool> {
     let by_dma_buf = dma_buf::taken_by(machine).contains(&port.device);
     let by_pointer = !by_dma_buf || !ways::pointer_way_of(machine, gpu, &port.device).is_empty();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Judges the rates of all pairs. Each rate is compared with the rate that the pair's links allow, and with the rate of the
-//! best pair.
+//! Judges the rates of all pairs. Each rate is compared with the rate that the pair's links allow, and with the rate of
+//! the best pair.
 use crate::facts::distances::Distance;
 use crate::read::machine::Machine;
 use crate::selftest::limits::{Limit, is_software};

@@ -7,8 +7,8 @@ use crate::read::machine::Machine;
 use crate::read::pci::{Gpu, Nic, Pci, gpus, nics, number, pci_at};
 use crate::selftest::wording::general;
 
-/// The share of a `PCIe` link's bits that is data. The link sends 128 bits as 130 bits, and a packet with 256 bytes of data
-/// has 280 bytes.
+/// The share of a `PCIe` link's bits that is data. The link sends 128 bits as 130 bits, and a packet with 256 bytes of
+/// data has 280 bytes.
 const DATA: f64 = 128.0 / 130.0 * 256.0 / 280.0;
 /// Links up to 5 GT/s send 8 bits as 10 bits, and a packet with 128 bytes of data has 152 bytes.
 const SLOW: f64 = 5.0;
@@ -27,8 +27,8 @@ fn upper(machine: &Machine, pci: &Pci) -> Rc<Pci> {
     pci_at(machine, above.map_or("", String::as_str))
 }
 
-/// Returns the rate of the link of a GPU. The maximum speed counts, because the link of an idle GPU becomes faster under
-/// load.
+/// Returns the rate of the link of a GPU. The maximum speed counts, because the link of an idle GPU becomes faster
+/// under load.
 fn of_gpu(gpu: &Pci, upper: &Pci) -> Option<Limit> {
     let slot = number(&upper.max_speed);
     let speed = number(&gpu.max_speed);
@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn the_slowest_part_limits_a_pair() {
-        // The speed of the GPU's link now, its best speed, the best speed of the slot, and the speed of the RDMA device's link.
+        // The speed of the GPU's link now, its best speed, the best speed of the slot, and the speed of the RDMA
+        // device's link.
         for (speeds, what) in [
             (["2.5", "32.0", "32.0", "16.0"], "mlx5_0 16 GT/s x16"),
             (["2.5", "16.0", "32.0", "32.0"], "GPU 16 GT/s x16"),

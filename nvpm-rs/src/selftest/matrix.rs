@@ -126,8 +126,8 @@ pub fn rows<'t>(trials: &[&'t Trial]) -> Vec<(&'t str, Vec<&'t Trial>)> {
     devices.into_iter().map(|device| (device, of_device(device))).collect()
 }
 
-/// Returns a row for each device, with a column for each GPU. A cell has the rate to the GPU and the rate from the GPU. The
-/// last column has the rate that the links of the device allow.
+/// Returns a row for each device, with a column for each GPU. A cell has the rate to the GPU and the rate from the GPU.
+/// The last column has the rate that the links of the device allow.
 fn matrix(trials: &[&Trial]) -> Vec<String> {
     let columns = columns(trials);
     let heads: Vec<String> = columns.iter().map(|gpu| format!("{:>CELL$}", format!("GPU {gpu}"))).collect();

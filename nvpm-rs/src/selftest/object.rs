@@ -129,8 +129,8 @@ fn of_fact(fact: &Fact) -> Value {
     })
 }
 
-/// Returns JSON in which each character is ASCII, for programs that read it in another encoding. Only texts of JSON have
-/// other characters.
+/// Returns JSON in which each character is ASCII, for programs that read it in another encoding. Only texts of JSON
+/// have other characters.
 fn in_ascii(json: &str) -> String {
     let mut found = String::with_capacity(json.len());
     for letter in json.chars() {

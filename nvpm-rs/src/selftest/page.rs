@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Shows the rates of `nvpm selftest --bandwidth` on one page for a browser, as a heat map of the GPUs and RDMA devices.
+//! Shows the rates of `nvpm selftest --bandwidth` on one page for a browser, as a heat map of the GPUs and RDMA
+//! devices.
 use crate::selftest::matrix::{FAILED, LOADS, SOFTWARE, allowed, by_way, columns, rows, way};
 use crate::selftest::trial::Trial;
 use crate::selftest::wording::{gigabytes, plural};

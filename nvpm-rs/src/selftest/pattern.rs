@@ -5,8 +5,8 @@ const PAGE: usize = 4096;
 /// The byte of which a buffer consists before data arrives.
 const POISON: u8 = 0xdb;
 
-/// Returns LENGTH random bytes, which are the same for the same seed. The generator is `SplitMix64`, which starts with the
-/// FNV-1a hash of the seed.
+/// Returns LENGTH random bytes, which are the same for the same seed. The generator is `SplitMix64`, which starts with
+/// the FNV-1a hash of the seed.
 pub fn pattern(length: usize, seed: &str) -> Vec<u8> {
     let hashed = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let mut state = seed.bytes().fold(0xcbf2_9ce4_8422_2325, hashed);

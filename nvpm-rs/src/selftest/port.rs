@@ -71,8 +71,8 @@ struct Gid {
 }
 
 impl Gid {
-    /// Returns the place in the order in which addresses are chosen: `RoCE` v2 before v1, then IPv4 before IPv6, then other
-    /// addresses before link-local addresses, then the first.
+    /// Returns the place in the order in which addresses are chosen: `RoCE` v2 before v1, then IPv4 before IPv6, then
+    /// other addresses before link-local addresses, then the first.
     fn order(&self) -> (bool, bool, bool, u8) {
         let (is_ipv4, is_link_local) = (self.address >> 32 == IPV4, self.address >> 112 == LINK_LOCAL);
         (!self.kind.contains("v2"), !is_ipv4, is_link_local, self.index)

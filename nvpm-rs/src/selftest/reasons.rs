@@ -4,8 +4,8 @@ use crate::facts::all::status_of;
 use crate::facts::fact::{Fact, Verdict};
 use crate::read::machine::Machine;
 
-/// Returns whether the fact can explain a failure. Facts about how programs detect GPUDirect RDMA, and facts about the next
-/// boot, cannot explain a failure.
+/// Returns whether the fact can explain a failure. Facts about how programs detect GPUDirect RDMA, and facts about the
+/// next boot, cannot explain a failure.
 fn matters(fact: &Fact) -> bool {
     fact.section != "detection" && (fact.section.as_str(), fact.name.as_str()) != ("module", "on boot")
 }
@@ -15,8 +15,8 @@ fn is_about(fact: &Fact, name: &str) -> bool {
     fact.section.split_whitespace().chain(fact.name.split_whitespace()).any(|word| word == name)
 }
 
-/// Selects lines. Status is computed once, after the first failure. Each line is returned only once, because a defect of the
-/// module concerns every pair.
+/// Selects lines. Status is computed once, after the first failure. Each line is returned only once, because a defect
+/// of the module concerns every pair.
 pub struct Reasons<'m> {
     machine: &'m Machine,
     /// The names of all GPUs and RDMA devices.
@@ -30,8 +30,8 @@ impl<'m> Reasons<'m> {
         Self { machine, names, facts: None, said: Vec::new() }
     }
 
-    /// Returns the bad facts that are about the pair or about no device. If there are no such facts, returns the warnings.
-    /// Facts that were returned before are left out.
+    /// Returns the bad facts that are about the pair or about no device. If there are no such facts, returns the
+    /// warnings. Facts that were returned before are left out.
     pub fn of(&mut self, pair: [&str; 2]) -> Vec<Fact> {
         let machine = self.machine;
         let facts = self.facts.get_or_insert_with(|| status_of(machine).facts.into_iter().filter(matters).collect());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Tries one GPU with one RDMA device by one way. A trial registers GPU memory, moves data, compares the data, frees the
-//! memory and ends the registration.
+//! Tries one GPU with one RDMA device by one way. A trial registers GPU memory, moves data, compares the data, frees
+//! the memory and ends the registration.
 use std::time::Instant;
 
 use nvpm_foreign::cuda::Gpu;
@@ -141,8 +141,8 @@ fn fastest(bench: &Bench, transfer: Transfer) -> Result<f64, Failure> {
     Ok(best)
 }
 
-/// Frees the memory while it is registered, and then lets the device read the memory. The device does not write, because the
-/// memory may belong to another program by then.
+/// Frees the memory while it is registered, and then lets the device read the memory. The device does not write,
+/// because the memory may belong to another program by then.
 fn free(bench: &Bench) -> Result<Freed, Failure> {
     const WHAT: &str = "after cuMemFree";
     bench.memory.free()?;
@@ -162,7 +162,8 @@ fn free(bench: &Bench) -> Result<Freed, Failure> {
 
 #[cfg(test)]
 impl Trial {
-    /// Returns a trial by pointer with these rates, and a rate that its links allow. All rates are in gigabytes per second.
+    /// Returns a trial by pointer with these rates, and a rate that its links allow. All rates are in gigabytes per
+    /// second.
     pub fn with_rates(gpu: i32, device: &str, rates: [f64; 2], limit: Option<f64>) -> Self {
         let [to_gpu, from_gpu] = rates.map(|rate| Some(rate * 1e9));
         Self {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Makes the answer, which fits one screen. The answer says whether GPU memory can be registered on this machine, which ways
-//! there are, and which programs find a way. If there is an obstacle, the answer says what to do first.
+//! Makes the answer, which fits one screen. The answer says whether GPU memory can be registered on this machine, which
+//! ways there are, and which programs find a way. If there is an obstacle, the answer says what to do first.
 use indexmap::IndexMap;
 
 use crate::facts::all::{State, Status};
@@ -17,8 +17,8 @@ use crate::read::ways::{self, DMA_BUF};
 use crate::show::program_lines::program_lines;
 use crate::text::{clean, wrapped, wrapped_whole};
 
-/// The answer has at most HEIGHT lines and WIDTH columns on every node. On a screen with fewer columns than NARROW, it may
-/// have more lines.
+/// The answer has at most HEIGHT lines and WIDTH columns on every node. On a screen with fewer columns than NARROW, it
+/// may have more lines.
 const HEIGHT: usize = 12;
 pub const WIDTH: usize = 100;
 const NARROW: usize = 60;
@@ -150,8 +150,8 @@ fn first_to_do(facts: &[Fact]) -> Option<&Fact> {
     wanted.min_by_key(|fact| (fact.verdict != Verdict::Bad, depth(fact)))
 }
 
-/// Returns a text with the fact to mend, its value and its advice. The value is left out if the first line of the answer has
-/// it already.
+/// Returns a text with the fact to mend, its value and its advice. The value is left out if the first line of the
+/// answer has it already.
 fn cause_and_advice(machine: &Machine, fact: &Fact) -> String {
     let text = format!("{}, {}", fact.section, fact.name);
     if fact.value.split_once(": ").is_some_and(|(_, why)| headline(machine).contains(why)) {
@@ -187,8 +187,8 @@ fn cut(line: &str, width: usize) -> String {
     format!("{line} ...")
 }
 
-/// Returns a name and texts in at most MOST lines. Each text has one line, and lines that are left over are given to the
-/// first long texts. If there are too many texts, the last line says how many are left out.
+/// Returns a name and texts in at most MOST lines. Each text has one line, and lines that are left over are given to
+/// the first long texts. If there are too many texts, the last line says how many are left out.
 fn listed(name: &str, texts: &[String], width: usize, most: usize) -> Vec<String> {
     let is_whole = texts.len() <= most;
     let shown = texts.get(..if is_whole { texts.len() } else { most.saturating_sub(1) }).unwrap_or_default();

@@ -8,8 +8,8 @@ use crate::show::figures::{self, ATTENTION, FAILURES, FIGURES, Figure, INFO, JUD
 use crate::show::json_line::quoted;
 use crate::text::clean;
 
-/// Adds the meaning, the type and all samples of one metric, each as a line. A sample has labels, as `NAME="TEXT"`, and a
-/// value.
+/// Adds the meaning, the type and all samples of one metric, each as a line. A sample has labels, as `NAME="TEXT"`, and
+/// a value.
 fn metric(out: &mut Vec<String>, figure: &Figure, samples: &[(String, String)]) {
     let name = format!("nvpm_{}", figure.metric);
     out.push(format!("# HELP {name} {}", figure.meaning));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Writes results to the standard output. A result that cannot be written gives another exit code, because a monitor that
-//! gets no line must not take the machine for a good one.
+//! Writes results to the standard output. A result that cannot be written gives another exit code, because a monitor
+//! that gets no line must not take the machine for a good one.
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
@@ -10,8 +10,8 @@ use rustix::io::Errno;
 
 use crate::read::reader::reason;
 
-/// Writes lines, and returns the exit code CODE, or LOST if they cannot be written. If the reader of the output has stopped
-/// early, as in `nvpm status | head`, nothing is said.
+/// Writes lines, and returns the exit code CODE, or LOST if they cannot be written. If the reader of the output has
+/// stopped early, as in `nvpm status | head`, nothing is said.
 pub fn say<T: AsRef<str>>(lines: impl IntoIterator<Item = T>, code: u8, lost: u8) -> ExitCode {
     match written(lines) {
         Ok(()) => ExitCode::from(code),

@@ -121,9 +121,9 @@ pub fn page(title: &str, body: &[Markup]) -> String {
     )
 }
 
-/// A new file that only its owner can read. It is made before the page is made, so that the user sees an error at once. An
-/// existing file is not overwritten, and no link is followed. The file is deleted unless it was kept, also if a signal ends
-/// nvpm.
+/// A new file that only its owner can read. It is made before the page is made, so that the user sees an error at once.
+/// An existing file is not overwritten, and no link is followed. The file is deleted unless it was kept, also if a
+/// signal ends nvpm.
 pub struct NewFile {
     path: PathBuf,
     file: File,

@@ -64,8 +64,8 @@ fn matches(id: &str, pattern: &str) -> bool {
     pattern.strip_suffix('*').map_or(id == pattern, |begin| id.starts_with(begin))
 }
 
-/// Returns texts about the facts with this verdict. The same fact about several devices is one text, with the identifier of
-/// the first device's fact, because a monitor cuts long lines.
+/// Returns texts about the facts with this verdict. The same fact about several devices is one text, with the
+/// identifier of the first device's fact, because a monitor cuts long lines.
 fn marked(facts: &[&Fact], verdict: Verdict) -> Vec<String> {
     // The advice is not printed here, and may differ between devices.
     let chosen = facts.iter().filter(|fact| fact.verdict == verdict);
@@ -116,8 +116,8 @@ pub fn answer(machine: &Machine, status: &Status, ignored: &[&str]) -> (String, 
     let room = LONGEST.saturating_sub(line(Code::Critical, "", &data).len());
     let (code, mut text) = match (status.state, status.facts.first()) {
         (State::Unknown, Some(state)) => (Code::Unknown, format!("{}: {}", state.value, state.advice)),
-        // The GPU may be missing because it has failed, so a machine without a GPU is OK only if the administrator ignores
-        // this fact.
+        // The GPU may be missing because it has failed, so a machine without a GPU is OK only if the administrator
+        // ignores this fact.
         _ if has_no_gpu(machine) && is_ignored(NO_GPU_ID) => (Code::Ok, NO_GPU.to_owned()),
         _ if has_no_gpu(machine) => (Code::Unknown, format!("{NO_GPU}; {IF_NO_GPU}")),
         _ => of_facts(machine, status, &judged, room),

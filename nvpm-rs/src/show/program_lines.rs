@@ -11,8 +11,8 @@ use crate::read::ways::{self, DMA_BUF};
 const FIND_NONE: &str = "find no way";
 const UNFIT: &str = "cannot use this RDMA device";
 
-/// Returns for each group of pairs a line for each way, with the programs that take this way. The last lines of a group name
-/// the programs that find no way, or cannot use the devices.
+/// Returns for each group of pairs a line for each way, with the programs that take this way. The last lines of a group
+/// name the programs that find no way, or cannot use the devices.
 pub fn program_lines(machine: &Machine) -> Vec<String> {
     let groups = grouped(machine);
     let mut found = Vec::new();
@@ -28,8 +28,8 @@ pub fn program_lines(machine: &Machine) -> Vec<String> {
     found
 }
 
-/// Returns the names of the programs by what they do with the pairs of the group. Only common programs are named, and the
-/// others are counted. The programs that find a way come first.
+/// Returns the names of the programs by what they do with the pairs of the group. Only common programs are named, and
+/// the others are counted. The programs that find a way come first.
 fn by_way(machine: &Machine, group: &Group) -> Vec<(String, Vec<String>)> {
     let mut named: IndexMap<String, Vec<String>> = IndexMap::new();
     let mut others: IndexMap<String, usize> = IndexMap::new();

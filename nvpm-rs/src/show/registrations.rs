@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Prints the GPU memory that each process has registered, as lines or as JSON. There may be many, so no text has all of them.
+//! Prints the GPU memory that each process has registered, as lines or as JSON. There may be many, so no text has all
+//! of them.
 use std::collections::HashMap;
 use std::iter::{once, once_with};
 

@@ -16,8 +16,8 @@ use crate::show::{release, utc};
 /// number.
 const SCHEMA: u8 = 2;
 
-/// The number of pairs or of programs on a line. srun --label cuts lines after 1,024 bytes, and a longer line than 4,096
-/// bytes may be torn where several programs write to one pipe.
+/// The number of pairs or of programs on a line. srun --label cuts lines after 1,024 bytes, and a longer line than
+/// 4,096 bytes may be torn where several programs write to one pipe.
 const PAIRS: usize = 8;
 
 pub fn lines(machine: &Machine, status: &Status) -> Vec<String> {

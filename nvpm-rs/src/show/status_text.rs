@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Prints the status for people. The answer comes first, and then the facts that need attention, or all facts with --all.
+//! Prints the status for people. The answer comes first, and then the facts that need attention, or all facts with
+//! --all.
 use indexmap::{IndexMap, IndexSet};
 
 use crate::facts::all::Status;
@@ -69,8 +70,8 @@ pub fn brief(machine: &Machine, status: &Status, screen: Screen) -> Vec<String> 
     lines
 }
 
-/// Returns the facts about the wanted devices, which are names of devices or numbers of GPUs, or an error if the machine
-/// lacks one of these devices.
+/// Returns the facts about the wanted devices, which are names of devices or numbers of GPUs, or an error if the
+/// machine lacks one of these devices.
 pub fn of_devices(
     machine: &Machine,
     status: &Status,
@@ -111,7 +112,8 @@ fn is_about(fact: &Fact, names: &IndexSet<String>) -> bool {
 
 struct Text {
     screen: Screen,
-    /// Each section with its devices, in the order of the facts. A section that is not about devices has an empty list.
+    /// Each section with its devices, in the order of the facts. A section that is not about devices has an empty
+    /// list.
     sections: IndexMap<String, Vec<String>>,
     matrix: Matrix,
     /// The lines, without the distances of the matrix.
@@ -155,8 +157,8 @@ impl Text {
         self.screen.marked(verdict, mark)
     }
 
-    /// Adds a value after BEFORE, which may contain colours. On a terminal, the value is wrapped, and later lines begin with
-    /// INDENT blanks.
+    /// Adds a value after BEFORE, which may contain colours. On a terminal, the value is wrapped, and later lines begin
+    /// with INDENT blanks.
     fn wrapped(&mut self, before: &str, value: &str, indent: usize) {
         if self.screen.width == 0 {
             self.out.push(format!("{before}{value}"));
@@ -223,8 +225,8 @@ impl Text {
         self.all.get(at).is_some_and(wanted)
     }
 
-    /// Adds a line and its advice. DEVICES is the number of devices of its section. If the line concerns only some of them,
-    /// these devices are named.
+    /// Adds a line and its advice. DEVICES is the number of devices of its section. If the line concerns only some of
+    /// them, these devices are named.
     fn line(&mut self, at: usize, devices: usize) {
         let Some(line) = self.all.get(at) else { return };
         let (fact, some) = (&line.fact, line.devices.clone());
@@ -242,8 +244,8 @@ impl Text {
         self.advice(at);
     }
 
-    /// Adds the advice of a line, with the names of other lines that have the same advice. Adds nothing if an earlier line
-    /// had the advice.
+    /// Adds the advice of a line, with the names of other lines that have the same advice. Adds nothing if an earlier
+    /// line had the advice.
     fn advice(&mut self, at: usize) {
         let Some(advice) = self.all.get(at).map(|line| line.fact.advice.clone()) else { return };
         if advice.is_empty() || !self.advised.insert(advice.clone()) {

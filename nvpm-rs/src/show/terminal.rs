@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Describes the standard output. A terminal has a width and colours. If the output is a file or another program, each fact
-//! is on one line.
+//! Describes the standard output. A terminal has a width and colours. If the output is a file or another program, each
+//! fact is on one line.
 use std::env;
 use std::io::{self, IsTerminal};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! nvpm handles any contents of a machine's files. The exit code is one of the codes in the manual page, and the JSON and the
-//! metrics can be parsed. The contents are the same in each run; `NVPM_EXAMPLES` makes more of them.
+//! nvpm handles any contents of a machine's files. The exit code is one of the codes in the manual page, and the JSON
+//! and the metrics can be parsed. The contents are the same in each run; `NVPM_EXAMPLES` makes more of them.
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

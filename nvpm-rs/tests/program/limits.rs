@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Registrations that other users have made cost nvpm little time and memory, and hide no others. Each command runs in a
-//! process that the kernel ends if it takes more than SECONDS of processor time, or more than MEMORY bytes.
+//! Registrations that other users have made cost nvpm little time and memory, and hide no others. Each command runs in
+//! a process that the kernel ends if it takes more than SECONDS of processor time, or more than MEMORY bytes.
 use std::process::Command;
 
 use crate::node::{Ended, Node, program};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! The line of check fits into the 1,024 bytes that NRPE passes on, lines of JSON are short, and docs/monitoring.md names
-//! each key.
+//! The line of check fits into the 1,024 bytes that NRPE passes on, lines of JSON are short, and docs/monitoring.md
+//! names each key.
 use std::collections::BTreeSet;
 use std::path::Path;
 

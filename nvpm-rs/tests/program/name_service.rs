@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! No command asks the name service, which may not answer. A library that is loaded before the C library notes each question,
-//! and never answers.
+//! No command asks the name service, which may not answer. A library that is loaded before the C library notes each
+//! question, and never answers.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

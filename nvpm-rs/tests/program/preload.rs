@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Root runs nvpm in a directory that all users may write to. nvpm must not run or load a file that another user has put
-//! there. Only root can give a file to another user, so the tests run as root.
+//! Root runs nvpm in a directory that all users may write to. nvpm must not run or load a file that another user has
+//! put there. Only root can give a file to another user, so the tests run as root.
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};

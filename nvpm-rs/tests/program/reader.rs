@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! nvpm goes on if a file of the kernel does not answer, and says which. A FIFO that nobody writes stands for such a file.
+//! nvpm goes on if a file of the kernel does not answer, and says which. A FIFO that nobody writes stands for such a
+//! file.
 use std::fs;
 use std::os::fd::AsFd;
 use std::process::Stdio;

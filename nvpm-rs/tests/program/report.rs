@@ -121,8 +121,8 @@ fn an_archive_is_a_new_file_of_its_owner() {
 
 #[test]
 fn a_name_that_one_place_gives_away_stands_in_no_other() {
-    // Three names stand where no pattern finds them. nvpm knows the first name from another line of the kernel's log, the
-    // second from the list of registrations, and the third, which has a blank, from the fact about a process.
+    // Three names stand where no pattern finds them. nvpm knows the first name from another line of the kernel's log,
+    // the second from the list of registrations, and the third, which has a blank, from the fact about a process.
     let node = Node::new();
     node.change(&[
         "/etc/modprobe.d/site.conf = options nvidia NVreg_X=mergertrain",

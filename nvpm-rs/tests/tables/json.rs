@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Expectations about JSON: `PATH = VALUE`, `PATH has TEXT` and `PATH > NUMBER`. A path is as in `pairs[0].device`. `[*]`
-//! stands for all members of a list, `[KEY=VALUE]` for those with this value, `{A,B}` for several values of an object, and
-//! `#` for a number of members.
+//! Expectations about JSON: `PATH = VALUE`, `PATH has TEXT` and `PATH > NUMBER`. A path is as in `pairs[0].device`.
+//! `[*]` stands for all members of a list, `[KEY=VALUE]` for those with this value, `{A,B}` for several values of an
+//! object, and `#` for a number of members.
 use serde_json::Value;
 
 /// Returns whether the expectation holds.

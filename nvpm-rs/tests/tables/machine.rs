@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Makes a directory with the files from which nvpm and the service read the state of a machine. At first the machine has no
-//! defect, and a GPU and an RDMA device are below one switch. The lines of a table change the machine.
+//! Makes a directory with the files from which nvpm and the service read the state of a machine. At first the machine
+//! has no defect, and a GPU and an RDMA device are below one switch. The lines of a table change the machine.
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -167,8 +167,8 @@ impl Machine {
         }
     }
 
-    /// Removes the rest of the packages from a machine that has neither the module nor its configuration any more. Such a
-    /// machine has nothing of the packages.
+    /// Removes the rest of the packages from a machine that has neither the module nor its configuration any more. Such
+    /// a machine has nothing of the packages.
     fn without_packages(&self) {
         if !self.exists("/modinfo/nv_peer_mem") && !self.exists(CONF) {
             for path in PACKAGED {
@@ -328,8 +328,8 @@ impl Machine {
         self.nic("mlx5_0", "pci0000:80/0000:80:01.0/0000:81:00.0", node, "InfiniBand");
     }
 
-    /// Replaces all devices. The machine then has eight GPUs and, below the switch of each GPU, an RDMA device. It also has
-    /// four RDMA devices without a switch. Each of two nodes has half of the devices.
+    /// Replaces all devices. The machine then has eight GPUs and, below the switch of each GPU, an RDMA device. It also
+    /// has four RDMA devices without a switch. Each of two nodes has half of the devices.
     fn many_devices(&self) {
         self.no_devices();
         self.put("/sys/devices/system/node/online", "0-1");
@@ -349,8 +349,8 @@ impl Machine {
         }
     }
 
-    /// Changes the machine to arm64. Its GPU is behind `NVLink-C2C`, and the GPU's BAR does not contain the GPU's memory. Its
-    /// RDMA device is at another root complex.
+    /// Changes the machine to arm64. Its GPU is behind `NVLink-C2C`, and the GPU's BAR does not contain the GPU's
+    /// memory. Its RDMA device is at another root complex.
     fn grace(&self, product: &str) {
         self.no_devices();
         self.put("/proc/sys/kernel/arch", "aarch64");

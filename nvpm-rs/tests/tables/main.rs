@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Runs nvpm on machines that are made of files, which the tables of tests/nvpm describe. Prints a line `ok` for each command
-//! that was run. `cargo test --test tables -- [TABLE] [WORDS OF A TITLE]` runs some of them, and `-- --make
+//! Runs nvpm on machines that are made of files, which the tables of tests/nvpm describe. Prints a line `ok` for each
+//! command that was run. `cargo test --test tables -- [TABLE] [WORDS OF A TITLE]` runs some of them, and `-- --make
 //! DIRECTORY [LINE]...` makes a machine. `NVPM_BIN` names another program.
 #![allow(
     clippy::cast_possible_truncation,

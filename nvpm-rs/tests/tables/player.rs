@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Executes the lines of a case: changes a machine that is made of files, runs commands on it, and compares their output
-//! with the expectations.
+//! Executes the lines of a case: changes a machine that is made of files, runs commands on it, and compares their
+//! output with the expectations.
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;

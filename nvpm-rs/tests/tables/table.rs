@@ -60,8 +60,8 @@ pub fn unescaped(text: &str) -> Vec<u8> {
     found
 }
 
-/// Returns the cases of a table. A case with lines `each` becomes one for every value in these lines, which takes the place
-/// of %.
+/// Returns the cases of a table. A case with lines `each` becomes one for every value in these lines, which takes the
+/// place of %.
 pub fn cases(table: &Path) -> Vec<Case> {
     let text = std::fs::read_to_string(table).unwrap_or_else(|error| panic!("{}: {error}", table.display()));
     let mut found: Vec<Case> = Vec::new();

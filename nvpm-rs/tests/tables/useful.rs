@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Judges whether the commands in a piece of advice would do anything on the machine for which the advice was given. Such a
-//! command needs something that exists there: a module, a service, a source that dkms builds, a device or a file. New kinds of
-//! commands need a new rule.
+//! Judges whether the commands in a piece of advice would do anything on the machine for which the advice was given.
+//! Such a command needs something that exists there: a module, a service, a source that dkms builds, a device or a
+//! file. New kinds of commands need a new rule.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Modules that belong to the kernel of a distribution or to an OFED. The advice with modprobe for such a module also says
-/// what to install if the module is missing.
+/// Modules that belong to the kernel of a distribution or to an OFED. The advice with modprobe for such a module also
+/// says what to install if the module is missing.
 const OF_KERNELS: [&str; 12] = [
     "ib_core",
     "ib_uverbs",

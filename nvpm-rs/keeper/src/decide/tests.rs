@@ -63,8 +63,8 @@ fn either_module_of_the_core_has_peer_memory() {
     }
 }
 
-/// The driver's manager unloads `nvidia_uvm` before `nvidia_peermem` and `nvidia`. A module that is loaded between these
-/// steps would make the manager fail.
+/// The driver's manager unloads `nvidia_uvm` before `nvidia_peermem` and `nvidia`. A module that is loaded between
+/// these steps would make the manager fail.
 #[test]
 fn the_drivers_container_unloads() {
     let node = Files::ready();

@@ -234,7 +234,8 @@ fn another_core() {
     assert!(world.kept_driver().is_some());
 }
 
-/// The container's script has found no module to unload. The script fails later, because the keeper has loaded this module.
+/// The container's script has found no module to unload. The script fails later, because the keeper has loaded this
+/// module.
 #[test]
 fn a_container_ends_during_the_load() {
     for leaves in [OFED_READY, "/sys/module/nvidia_uvm"] {
@@ -267,8 +268,8 @@ fn a_neighbour_is_replaced_during_the_build() {
     assert_eq!(world.did(), ["build"]);
 }
 
-/// The script entrypoint.sh unloads the module, installs a compiler, and removes only then the file that a killed container
-/// has left. Minutes later, openibd fails if the module is back.
+/// The script entrypoint.sh unloads the module, installs a compiler, and removes only then the file that a killed
+/// container has left. Minutes later, openibd fails if the module is back.
 #[test]
 fn the_older_ofed_container_after_a_kill() {
     let mut world = World::new();
@@ -289,8 +290,8 @@ fn the_older_ofed_container_after_a_kill() {
     assert_eq!(world.did(), [LOAD]);
 }
 
-/// The wait ends when a neighbour was replaced, or a container is ready again, or after minutes. The same driver can be back
-/// between two looks.
+/// The wait ends when a neighbour was replaced, or a container is ready again, or after minutes. The same driver can be
+/// back between two looks.
 #[test]
 fn after_somebody_else_has_unloaded() {
     for changed in ["nvidia", DRIVER_READY, OFED_READY, "nothing"] {
@@ -397,8 +398,8 @@ fn the_kernel_refuses() {
     assert!(world.look().starts_with("ready"));
 }
 
-/// The refusal may have another cause than the module, such as too little memory, and the driver's container has no headers
-/// after some restarts.
+/// The refusal may have another cause than the module, such as too little memory, and the driver's container has no
+/// headers after some restarts.
 #[test]
 fn the_kernel_refuses_and_nothing_can_be_built() {
     let mut world = World::new();
