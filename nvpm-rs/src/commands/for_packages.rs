@@ -61,10 +61,10 @@ pub fn leave(words: &[OsString]) -> ExitCode {
     if access(Path::new(script), Access::EXEC_OK).is_err() {
         return ExitCode::SUCCESS;
     }
-    let (left, why) = stopped(&machine, &text(script), STOP_LIMIT);
-    if !why.is_empty() {
+    let (left, message) = stopped(&machine, &text(script), STOP_LIMIT);
+    if !message.is_empty() {
         // If this cannot be written, the exit code still says the rest.
-        let _ = writeln!(io::stderr(), "nv_peer_mem: {why}");
+        let _ = writeln!(io::stderr(), "{message}");
     }
     match left {
         Left::Nothing => ExitCode::SUCCESS,
@@ -81,15 +81,16 @@ enum Left {
     InUse,
 }
 
-/// Stops the service by its script. Returns also why the script was stopped, if its time was over.
+/// Stops the service by its script. Returns also a message if the script did not end by itself, or was not started.
 fn stopped(machine: &Machine, script: &str, limit: Duration) -> (Left, String) {
     let stopped = programs::run_aloud(&[script, "stop"], limit);
-    let why = if stopped.why.is_empty() { String::new() } else { format!("{script} stop {}", stopped.why) };
+    let message =
+        if stopped.why.is_empty() { String::new() } else { format!("nv_peer_mem: {script} stop {}", stopped.why) };
     if stopped.code == Some(0) || !machine.loaded(MODULE) {
-        return (Left::Nothing, why);
+        return (Left::Nothing, message);
     }
     let users = machine.text("/sys/module/nv_peer_mem/refcnt");
-    (if users.is_empty() || users == "0" { Left::Unused } else { Left::InUse }, why)
+    (if users.is_empty() || users == "0" { Left::Unused } else { Left::InUse }, message)
 }
 
 #[cfg(test)]
@@ -115,8 +116,8 @@ mod tests {
         // On a busy machine, the shell may not have begun when it is killed.
         for (limit, text) in [(500, "0.5"), (5_000, "5"), (50_000, "50")] {
             let found = stopped(&made.read(), &script, Duration::from_millis(limit));
-            let why = format!("{script} stop took longer than {text} s and was killed");
-            assert_eq!(found, (Left::Unused, why));
+            let message = format!("nv_peer_mem: {script} stop took longer than {text} s and was killed");
+            assert_eq!(found, (Left::Unused, message));
             if fs::read_to_string(format!("{script}.noted")).is_ok_and(|noted| noted == "stopping\n") {
                 return;
             }
