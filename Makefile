@@ -54,7 +54,7 @@ preload:
 	@sh preload/build library
 
 nvpm:
-	@sh nvpm-rs/compile here
+	@sh nvpm/compile here
 
 prebuilt:
 	@sh build/make prebuilt
@@ -66,7 +66,7 @@ bindings:
 
 clean:
 	$(RM) -r .tmp_versions ib_core.symvers nvidia.symvers src/*.d src/bindings_generated.rs build/has/answers.* build/has/.answers.* build/prebuilt/rust.build \
-		preload/libnvpm_preload.so preload/prebuilt/rust.build nvpm-bin nvpm-rs/target \
+		preload/libnvpm_preload.so preload/prebuilt/rust.build nvpm-bin nvpm/target \
 		$(foreach dir,. src src/c src/callback build build/has src/kunit src/marker src/kernel, \
 		$(addprefix $(dir)/,.*.cmd .*.d *.o *.ko *.mod *.mod.c modules.order Module.symvers .module-common.o))
 

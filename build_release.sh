@@ -30,7 +30,7 @@ Environment:
   OUT=         directory for the files    (default: ~/nv_peer_mem-release)
   RUSTC=       Rust's compiler, with the source of its library (default: what is found)
   CARGO=       cargo for nvpm-bin                              (default: what is found)
-  NVPM_SYSROOTS=  Debian 11's C library, from nvpm-rs/sysroots (default: ~/.cache/nvpm-sysroots)
+  NVPM_SYSROOTS=  Debian 11's C library, from nvpm/sysroots (default: ~/.cache/nvpm-sysroots)
   TMPDIR=      directory to work in       (default: /tmp, or OUT where that is noexec)
 USAGE
 }
@@ -120,7 +120,7 @@ check_tools() {
 # check_program: the same for nvpm-bin.
 check_program() {
 	for arch in $programs; do
-		lacking=$(sh "$here/nvpm-rs/compile" lacking "$arch") ||
+		lacking=$(sh "$here/nvpm/compile" lacking "$arch") ||
 			die "nvpm-bin cannot be compiled for $arch: $lacking. Install what is missing and run this again, or choose --without-program=$arch for a release without it."
 	done
 }
@@ -217,8 +217,8 @@ describe_rustc() {
 
 # describe_program ARCH: prints the tools that have made nvpm-bin. xz has packed the sources of its crates.
 describe_program() {
-	if [ -e "nvpm-rs/prebuilt/$1.made" ]; then
-		sed -n 's/^\(rustc\|cargo\|linker\|library\)  */\1 /p' "nvpm-rs/prebuilt/$1.made" | paste -sd';' | sed "s/;/; /g; s/\$/; xz $(xz --version | sed -n '1s/.* //p')/"
+	if [ -e "nvpm/prebuilt/$1.made" ]; then
+		sed -n 's/^\(rustc\|cargo\|linker\|library\)  */\1 /p' "nvpm/prebuilt/$1.made" | paste -sd';' | sed "s/;/; /g; s/\$/; xz $(xz --version | sed -n '1s/.* //p')/"
 	else
 		echo none
 	fi
@@ -314,21 +314,21 @@ done
 # The program is for machines without Rust, too. A machine with cargo can compile it from these crates.
 [ -z "$programs" ] || {
 	echo "Packing the sources of the crates..."
-	sh nvpm-rs/compile crates || die "the sources of nvpm-bin's crates are not packed; the lines above say why."
+	sh nvpm/compile crates || die "the sources of nvpm-bin's crates are not packed; the lines above say why."
 }
 for arch in $programs; do
-	echo "Compiling the Rust: nvpm-rs/prebuilt/$arch..."
-	sh nvpm-rs/compile release "$arch" || die "nvpm-bin is not compiled for $arch; the lines above say why."
+	echo "Compiling the Rust: nvpm/prebuilt/$arch..."
+	sh nvpm/compile release "$arch" || die "nvpm-bin is not compiled for $arch; the lines above say why."
 done
 files=${programs:+crates.tar.xz}
 # The second one is the program of the container image.
 for arch in $programs; do files="$files $arch keeper-$arch"; done
 for file in $files; do
-	set -- "$@" --prefix="$name/nvpm-rs/prebuilt/" --add-file="nvpm-rs/prebuilt/$file" --add-file="nvpm-rs/prebuilt/$file.made"
+	set -- "$@" --prefix="$name/nvpm/prebuilt/" --add-file="nvpm/prebuilt/$file" --add-file="nvpm/prebuilt/$file.made"
 done
 # The identity of a build has the commit (build/identity).
 git rev-parse HEAD >build/commit
-for arch in $programs; do sh nvpm-rs/compile stamp "$arch"; done
+for arch in $programs; do sh nvpm/compile stamp "$arch"; done
 set -- "$@" --prefix="$name/build/" --add-file=build/commit
 [ -z "$lacks" ] || [ "$without_rust" ] ||
 	die "$why. The packages would lack$lacks. Install what is missing and run this again, or choose --without-rust for packages that build only on machines with Rust."
@@ -382,11 +382,11 @@ deliver "$work/$name.tar.gz" "$tarball"
 for library in $libraries; do deliver "$work/$library" "$OUT/$library"; done
 singles=
 for arch in $programs; do
-	deliver "nvpm-rs/prebuilt/$arch" "$OUT/nvpm-$version-$arch" 755
+	deliver "nvpm/prebuilt/$arch" "$OUT/nvpm-$version-$arch" 755
 	singles="$singles nvpm-$version-$arch"
 done
 [ -z "$programs" ] || {
-	deliver nvpm-rs/prebuilt/crates.tar.xz "$crates"
+	deliver nvpm/prebuilt/crates.tar.xz "$crates"
 	singles="$singles ${crates##*/}"
 }
 describe >"$work/made-with"

@@ -27,12 +27,12 @@ from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parents[1]
 # The files that the tests of nvpm need.
-NVPM = ["nvpm-rs", "init.d", "completions", "docs", "tests/nvpm", "tests/lab/cuda"]
+NVPM = ["nvpm", "init.d", "completions", "docs", "tests/nvpm", "tests/lab/cuda"]
 # The files that the tests of the scripts need.
 SCRIPTS = ["init.d", "build", "debian", "rpm", "src", "Makefile", "dkms.conf"]
-SCRIPTS += ["nv_peer_mem.conf", "preload", "nvpm-rs", "tests/scripts"]
+SCRIPTS += ["nv_peer_mem.conf", "preload", "nvpm", "tests/scripts"]
 # The files that the tests of the container image's program need.
-CONTAINER = ["nvpm-rs", "init.d", "build", "src", "Kbuild", "dkms.conf"]
+CONTAINER = ["nvpm", "init.d", "build", "src", "Kbuild", "dkms.conf"]
 
 
 class Mutant(NamedTuple):
@@ -94,14 +94,14 @@ def in_nvpm(mutant: Mutant, _copy: Path) -> bool:
     """Returns whether the test passes with the mistake in nvpm."""
     with ONE_AT_A_TIME:
         copy = copy_of_nvpm()
-        path = copy / "nvpm-rs/src" / mutant.file
+        path = copy / "nvpm/src" / mutant.file
         good = path.read_text(encoding="utf-8")
         put_in(mutant, path)
         options, _, name = mutant.test.partition(" -- ")
         words = [*options.split(), *(["--", *name.split(" ", 1)] if name else [])]
         ran = subprocess.run(
             ["cargo", "test", "--quiet", "--locked", "--offline", *words],
-            cwd=copy / "nvpm-rs",
+            cwd=copy / "nvpm",
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -123,11 +123,11 @@ def in_scripts(mutant: Mutant, copy: Path) -> bool:
 def in_container(mutant: Mutant, copy: Path) -> bool:
     """Returns whether the test passes in COPY with the mistake in the image's program."""
     copied(CONTAINER, copy)
-    put_in(mutant, copy / "nvpm-rs/keeper/src" / mutant.file)
+    put_in(mutant, copy / "nvpm/keeper/src" / mutant.file)
     command = ["cargo", "test", "--quiet", "--locked", "--offline", "--package", "nvpm-keeper"]
     ran = subprocess.run(
         [*command, "--", "--exact", mutant.test],
-        cwd=copy / "nvpm-rs",
+        cwd=copy / "nvpm",
         # Copies that share objects would run each other's tests, because cargo gives them the same
         # names.
         env={**os.environ, "CARGO_TARGET_DIR": str(copy / "target")},

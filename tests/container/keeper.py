@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-SOURCES = TOP / "nvpm-rs/keeper/src"
+SOURCES = TOP / "nvpm/keeper/src"
 # A string of Rust, without its quotation marks.
 LITERAL = r'"((?:[^"\\]|\\.)*)"'
 # A value that is a number and a word, so that it fits each placeholder of the tables.
@@ -19,8 +19,8 @@ def built() -> Path:
     """Returns the program, or ends the tests if there is none."""
     if named := os.environ.get("NVPM_KEEPER"):
         return Path(named)
-    there = [file for file in TOP.glob("nvpm-rs/target/*/nv-peer-mem") if file.is_file()]
-    assert there, "cargo build --workspace in nvpm-rs/ makes the program that these tests run"
+    there = [file for file in TOP.glob("nvpm/target/*/nv-peer-mem") if file.is_file()]
+    assert there, "cargo build --workspace in nvpm/ makes the program that these tests run"
     return max(there, key=lambda file: file.stat().st_mtime)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Tests what the hooks for the OFED container do in the container. nvpm-rs/keeper tests when the
+"""Tests what the hooks for the OFED container do in the container. nvpm/keeper tests when the
 image's program writes the first one."""
 
 import os

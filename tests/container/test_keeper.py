@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The program of the container image as the image runs it. The tests of its functions are in
-nvpm-rs/keeper."""
+nvpm/keeper."""
 
 from pathlib import Path
 

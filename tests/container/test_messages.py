@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Each message of the pod has a row of its own in nvpm-rs/data/own, and each of the pod's rows is a
+"""Each message of the pod has a row of its own in nvpm/data/own, and each of the pod's rows is a
 message of the pod. The messages are the strings of the pod's program."""
 
 from keeper import text

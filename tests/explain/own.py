@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Reads the messages of nv_peer_mem's own programs from nvpm-rs/data/own."""
+"""Reads the messages of nv_peer_mem's own programs from nvpm/data/own."""
 
 import functools
 import json
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from program import TOP, explain
 
-DATA = TOP / "nvpm-rs/data/own"
+DATA = TOP / "nvpm/data/own"
 
 
 class Own(NamedTuple):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Reads from the sources of nv_peer_mem which messages its programs print. The result does not
-depend on the files in nvpm-rs/data/own, which test_own.py compares with it.
+depend on the files in nvpm/data/own, which test_own.py compares with it.
 
 A value that varies, such as a variable of the shell, becomes VALUE. A text with fewer than two
 words is data, and no message."""
@@ -237,7 +237,7 @@ def one_line(text: str) -> str:
 @functools.cache
 def constants() -> dict[str, str]:
     """Returns the texts that have names."""
-    sources = (file.read_text(encoding="utf-8") for file in files("nvpm-rs/src/*/*.rs"))
+    sources = (file.read_text(encoding="utf-8") for file in files("nvpm/src/*/*.rs"))
     return {name: one_line(text) for source in sources for name, text in CONSTANT.findall(source)}
 
 
@@ -257,7 +257,7 @@ def literals_with(pattern: str) -> list[str]:
     fixed = max(re.split(r"<[^>]*>", pattern), key=len).strip().removeprefix("error: ")
     options = re.findall(r"<([^>]*\|[^>]*)>", pattern) if len(fixed) < 5 else []
     words = [word for option in options for word in option.split("|")] or [fixed]
-    sources = (file.read_text(encoding="utf-8") for file in files("nvpm-rs/src/*/*.rs"))
+    sources = (file.read_text(encoding="utf-8") for file in files("nvpm/src/*/*.rs"))
     texts = [filled(text) for source in sources for text in LITERAL_OF_RUST.findall(source)]
     there = [text for text in texts if any(word in text for word in words)]
     return [before + text for text in there for before in BEFORE_LITERALS]
@@ -305,8 +305,8 @@ SHELL = {
     "debian/rust-metadata": "rust-metadata: ",
     "preload/build": "nvpm_preload: ",
     "preload/link": "nvpm_preload: ",
-    "nvpm-rs/compile": "nvpm-bin: ",
-    "nvpm-rs/sysroots": "nvpm-rs/sysroots: ",
+    "nvpm/compile": "nvpm-bin: ",
+    "nvpm/sysroots": "nvpm/sysroots: ",
 }
 # These texts are the program's usage, or are written into files.
 NO_MESSAGE = re.compile(
@@ -318,8 +318,8 @@ NO_MESSAGE = re.compile(
 # Parts of the messages of build/find, which do not stand alone: why a tree is no tree of the core,
 # and why Rust cannot be compiled in one way.
 PARTS_OF_OTHERS = {
-    "why": ("build/find/rust.sh", "build_release.sh", "nvpm-rs/compile"),
-    "unsuitable": ("nvpm-rs/compile",),
+    "why": ("build/find/rust.sh", "build_release.sh", "nvpm/compile"),
+    "unsuitable": ("nvpm/compile",),
     "stale": ("build/find/core.sh",),
     "set_aside": ("build/find/core.sh",),
     "other_first": ("build/find/core.sh",),
@@ -347,7 +347,7 @@ def everything() -> list[Printed]:
         (of_rust, ("src/**/*.rs",)),
         (of_c, ("src/**/*.c",)),
         (of_preload, ("preload/src/*.rs",)),
-        (of_program, [f"nvpm-rs/src/{part}/*.rs" for part in PARTS_OF_NVPM]),
+        (of_program, [f"nvpm/src/{part}/*.rs" for part in PARTS_OF_NVPM]),
     ):
         for pattern in patterns:
             for file in files(pattern):

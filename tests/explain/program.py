@@ -17,9 +17,9 @@ def built() -> Path:
     """Returns the program, or ends the tests if there is none."""
     if named := os.environ.get("NVPM_BIN"):
         return Path(named)
-    found = [TOP / "nvpm-bin", *TOP.glob("nvpm-rs/target/*/nvpm-bin")]
+    found = [TOP / "nvpm-bin", *TOP.glob("nvpm/target/*/nvpm-bin")]
     there = [file for file in found if file.is_file()]
-    assert there, "cargo build in nvpm-rs/ makes the program that these tests run"
+    assert there, "cargo build in nvpm/ makes the program that these tests run"
     return max(there, key=lambda file: file.stat().st_mtime)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""sources.py DIRECTORY [OWNER/REPO...]: looks the formats of the messages in nvpm-rs/data up in
+"""sources.py DIRECTORY [OWNER/REPO...]: looks the formats of the messages in nvpm/data up in
 clones, and prints the formats that are not found. DIRECTORY has a clone OWNER+REPO, or its git
 directory below that name. A format counts as found if its file has the literal, or another file of
 the same tree."""
@@ -34,7 +34,7 @@ class Format(NamedTuple):
 
 
 def formats() -> Iterator[Format]:
-    for file in sorted(TOP.glob("nvpm-rs/data/**/*.table")):
+    for file in sorted(TOP.glob("nvpm/data/**/*.table")):
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
             if found := FROM.match(line):
                 versions = (found[3] or "").removesuffix(" and later").split(" to ")

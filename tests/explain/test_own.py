@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The files in nvpm-rs/data/own have each message that the programs of nv_peer_mem print, and no
+"""The files in nvpm/data/own have each message that the programs of nv_peer_mem print, and no
 other. `nvpm explain` answers each message with the words of its row."""
 
 import printed
@@ -100,9 +100,9 @@ def test_all_are_found() -> None:
         "debian",
         "rpm",
         "preload/src",
-        "nvpm-rs/src/compare",
+        "nvpm/src/compare",
         "build/dkms",
-        "nvpm-rs",
+        "nvpm",
     ):
         assert any(file.startswith(folder) for file in files), folder
     assert len(PRINTED) > 250 and len(MESSAGES) > 200

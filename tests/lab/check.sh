@@ -138,7 +138,7 @@ check_version() {
 	version=$(sed -n "s/^PACKAGE_VERSION=\"\(.*\)\"$/\1/p" dkms.conf)
 	[ -n "$version" ]
 	head -n 1 debian/changelog | grep -F "nvidia-peer-memory ($version-"
-	for manifest in nvpm-rs/Cargo.toml nvpm-rs/*/Cargo.toml; do grep -x "version = \"$version\"" "$manifest"; done
+	for manifest in nvpm/Cargo.toml nvpm/*/Cargo.toml; do grep -x "version = \"$version\"" "$manifest"; done
 }
 
 # Checks that the pages repeat the oldest versions from the one file that the programs read.
@@ -157,7 +157,7 @@ check_oldest() {
 	has Makefile "rustc-1.99 ... rustc-$oldest_rustc)"
 	has tests/host/kernel_crate/Cargo.toml "rust-version = \"$oldest_rustc\""
 	# Checks that no page and no message names another minimum.
-	oldest_cargo=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' nvpm-rs/Cargo.toml)
+	oldest_cargo=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' nvpm/Cargo.toml)
 	has docs/support.md "| cargo, for \`nvpm-bin\` | $oldest_cargo |"
 	has docs/building.md "cargo and rustc $oldest_cargo or later"
 	has build_release.sh "cargo and rustc $oldest_cargo or later"
@@ -206,7 +206,7 @@ check_nvpm() {
 # cargo_nvpm COMMAND...: runs cargo for the programs in Rust, with the layer's crates and no network.
 cargo_nvpm() {
 	[ -d target ] || cp -a /var/cache/nvpm-target target
-	(cd nvpm-rs && CARGO_HOME=/opt/nvpm-crates CARGO_TARGET_DIR=/tmp/copy/target cargo "$@")
+	(cd nvpm && CARGO_HOME=/opt/nvpm-crates CARGO_TARGET_DIR=/tmp/copy/target cargo "$@")
 }
 
 # build_nvpm: builds the programs in Rust, which the tests of nvpm and of the container image run.
@@ -246,31 +246,31 @@ explains() {
 check_nvpm_program() {
 	export NVPM_SYSROOTS=/opt/sysroots TZ=Asia/Tokyo
 	tar -xJf /opt/nvpm-programs/crates.tar.xz -C /tmp
-	python3 -B nvpm-rs/licences /tmp/crates | diff LICENSES/crates.txt -
+	python3 -B nvpm/licences /tmp/crates | diff LICENSES/crates.txt -
 	explains "/opt/nvpm-programs/$(uname -m)"
 	useradd --create-home another
-	mkdir -p "/tmp/another tree" nvpm-rs/prebuilt
-	cp -a nvpm-rs "/tmp/another tree/"
-	cp -a /opt/nvpm-programs/crates.* "/tmp/another tree/nvpm-rs/prebuilt/"
+	mkdir -p "/tmp/another tree" nvpm/prebuilt
+	cp -a nvpm "/tmp/another tree/"
+	cp -a /opt/nvpm-programs/crates.* "/tmp/another tree/nvpm/prebuilt/"
 	chown -R another "/tmp/another tree"
 	for arch in x86_64 aarch64; do
-		su another -c "umask 077 && cd '/tmp/another tree' && sh nvpm-rs/compile release $arch"
+		su another -c "umask 077 && cd '/tmp/another tree' && sh nvpm/compile release $arch"
 		for file in "$arch" "$arch.made" "keeper-$arch" "keeper-$arch.made"; do
-			cmp "/opt/nvpm-programs/$file" "/tmp/another tree/nvpm-rs/prebuilt/$file"
+			cmp "/opt/nvpm-programs/$file" "/tmp/another tree/nvpm/prebuilt/$file"
 		done
 	done
-	CARGO_NET_OFFLINE=true CARGO_HOME=/opt/nvpm-crates sh nvpm-rs/compile crates
-	cmp /opt/nvpm-programs/crates.tar.xz nvpm-rs/prebuilt/crates.tar.xz
+	CARGO_NET_OFFLINE=true CARGO_HOME=/opt/nvpm-crates sh nvpm/compile crates
+	cmp /opt/nvpm-programs/crates.tar.xz nvpm/prebuilt/crates.tar.xz
 	# The gate can refuse: this program has the C library of this system, which is newer.
 	export NVPM_SYSROOTS=/tmp/sysroots
 	mkdir -p /tmp/sysroots
 	ln -s / "/tmp/sysroots/$(uname -m)"
-	rm -f "nvpm-rs/prebuilt/$(uname -m)"
+	rm -f "nvpm/prebuilt/$(uname -m)"
 	refused_for_glibc
 }
 
 refused_for_glibc() {
-	if sh nvpm-rs/compile release "$(uname -m)" 2>/tmp/log; then return 1; fi
+	if sh nvpm/compile release "$(uname -m)" 2>/tmp/log; then return 1; fi
 	grep "needs glibc 2\.[0-9]*, and a release's has to run with 2.28: " /tmp/log
 }
 
@@ -336,7 +336,7 @@ check_container() {
 
 # Checks how Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm-rs/licences tests/container tests/try_mutants.py tests/compare tests/explain tests/nvpm tests/preload tests/scripts tests/lab tests/host)
+	local written=(nvpm/licences tests/container tests/try_mutants.py tests/compare tests/explain tests/nvpm tests/preload tests/scripts tests/lab tests/host)
 	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda tests/guest/operators)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"

@@ -39,7 +39,7 @@ These layers are only for some guests (the column "layers" of ../jobs.md):
 No guest has these layers: pytest, which tests and checks programs of Python, and above it emulator,
 which runs programs of arm64, languages, which has Java, Node, Go, gdb and valgrind, or dkms, which
 has the program dkms of three releases of Debian; hosttools, clienttools and nvpmcrates, the crates
-for compiling other layers and nvpm-rs; nvpmtools, nvpmcompiled and nvpmprogram, which compile
+for compiling other layers and nvpm/; nvpmtools, nvpmcompiled and nvpmprogram, which compile
 nvpm-bin as releases have it; and the layers of the packages, which take nvpm-bin from there.
 
 Guests of arm64 have the same layers, which are compiled here, on x86-64: they are built on the
@@ -80,16 +80,16 @@ MODULE = [TOP / name for name in ("Kbuild", "Makefile", "dkms.conf", "build", "s
 # The files of a release. Tests are part of a release, but make no difference here.
 BESIDE_MODULE = (
     "nv_peer_mem.conf build_release.sh README.md LICENSE LICENSES .gitignore init.d "
-    "completions docs debian rpm preload nvpm-rs"
+    "completions docs debian rpm preload nvpm"
 )
 RELEASED = [*MODULE, *(TOP / name for name in BESIDE_MODULE.split())]
 
 # The service, and the programs that it calls.
 SERVICE = [TOP / name for name in ("init.d", "nv_peer_mem.conf")]
 
-# The sources of nvpm-bin and the image's program, whose checksum nvpm-rs/compile notes.
+# The sources of nvpm-bin and the image's program, whose checksum nvpm/compile notes.
 NVPM_PARTS = "Cargo.lock Cargo.toml build compile data foreign keeper src sysroots"
-NVPM = [TOP / "nvpm-rs" / name for name in NVPM_PARTS.split()]
+NVPM = [TOP / "nvpm" / name for name in NVPM_PARTS.split()]
 
 # The sources of the lab's own verbs client.
 CLIENT = (TOP / "tests/guest/gpuverbs", LAB / "nvidia/lab_gpu.h")
@@ -598,21 +598,21 @@ class Layers:
 
     def nvpm_crates(self) -> str:
         names = ("Cargo.toml", "Cargo.lock", "foreign", "keeper")
-        inputs = [*(TOP / "nvpm-rs" / name for name in names), *TRUSTED]
+        inputs = [*(TOP / "nvpm" / name for name in names), *TRUSTED]
         text = "crates of the programs in Rust (two minutes)"
         return self.beside("nvpmcrates", self.lab_base, text, *inputs, network=True)
 
     def nvpm_tools(self) -> str:
         """Makes the layers in which nvpm-bin is compiled for both processors."""
         text = "what compiles nvpm-bin for both processors (a minute)"
-        sysroots = TOP / "nvpm-rs/sysroots"
+        sysroots = TOP / "nvpm/sysroots"
         tools = self.beside("nvpmtools", self.lab_base, text, sysroots, network=True)
         return f"{self.nvpm_crates()}:{tools}:{self.lab_base}"
 
     def nvpm_compiled(self, arch: str) -> str:
         """Makes the layers with the crates of nvpm-bin, compiled for a release."""
         names = ("Cargo.toml", "Cargo.lock", "compile", "foreign", "keeper")
-        inputs = [TOP / "nvpm-rs" / name for name in names]
+        inputs = [TOP / "nvpm" / name for name in names]
         text = f"the crates of nvpm-bin, compiled for {arch} (a minute)"
         tools = self.nvpm_tools()
         full = self.beside("nvpmcompiled", tools, text, *inputs, words=[arch])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Lists mistakes in nvpm. Each has the words of cargo test that name a test, the file below
-nvpm-rs/src, the words that are replaced, and the wrong words. Before a title stands its table."""
+nvpm/src, the words that are replaced, and the wrong words. Before a title stands its table."""
 
 TABLES, UNIT = "--test tables --", "--bin nvpm-bin"
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """programs_page.py: writes the tables of programs in docs/consumers.md and docs/choosing.md, which
-are made of the blocks of nvpm-rs/data/programs.table. The text around the tables stays.
-nvpm-rs/data/README.md explains the fields of a block."""
+are made of the blocks of nvpm/data/programs.table. The text around the tables stays.
+nvpm/data/README.md explains the fields of a block."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parents[2]
-TABLE = TOP / "nvpm-rs/data/programs.table"
+TABLE = TOP / "nvpm/data/programs.table"
 
 BEGIN = "<!-- tests/nvpm/programs_page.py writes the table from here on. -->"
 END = "<!-- The table ends here. -->"

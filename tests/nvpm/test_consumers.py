@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Tests the blocks of nvpm-rs/data/programs.table, and the pages that are made of the blocks. The
+"""Tests the blocks of nvpm/data/programs.table, and the pages that are made of the blocks. The
 table programs_by_pair tests what follows from the blocks on machines."""
 
 import re

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-KEEPER = TOP / "nvpm-rs/keeper/src"
+KEEPER = TOP / "nvpm/keeper/src"
 PAGE = (TOP / "docs/kubernetes.md").read_text(encoding="utf-8")
 
 

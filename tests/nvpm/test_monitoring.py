@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Prometheus' own tools read the metrics. promtool checks the metrics and the alert rules. The node
-exporter serves the file that its textfile collector reads. nvpm-rs/tests/program/monitoring.rs has
+exporter serves the file that its textfile collector reads. nvpm/tests/program/monitoring.rs has
 the tests that need no such tool."""
 
 import contextlib
@@ -88,7 +88,7 @@ def test_rules() -> None:
     alerts = re.findall(r"- alert: (\w+)", written)
     assert alerts and set(alerts) == set(re.findall(r"alertname: (\w+)", tested))
     # Each metric of nvpm in the rules is a metric that nvpm prints.
-    source = (TOP / "nvpm-rs/src/show/figures.rs").read_text(encoding="utf-8")
+    source = (TOP / "nvpm/src/show/figures.rs").read_text(encoding="utf-8")
     for name in set(re.findall(r"\bnvpm_\w+", re.sub("(?m)^ *#.*", "", written))):
         assert name.removeprefix("nvpm_").removesuffix("_total") in source, name
 

@@ -75,15 +75,15 @@ rm -r /tmp/elsewhere
 for arch in x86_64 aarch64; do
 	single=/packages/nvpm-$version-$arch
 	check "nvpm-bin for $arch is one file" [ "$(stat -c %a "$single")" = 755 ]
-	check "the packages have the same" cmp "$single" "/tmp/there/$name/nvpm-rs/prebuilt/$arch"
-	check "it is of these sources" sh "/tmp/there/$name/nvpm-rs/compile" is-current "$arch"
+	check "the packages have the same" cmp "$single" "/tmp/there/$name/nvpm/prebuilt/$arch"
+	check "it is of these sources" sh "/tmp/there/$name/nvpm/compile" is-current "$arch"
 	check "it is for $arch" grep -qi "Machine: .*${arch/_/-}" <(readelf -h "$single")
 	check "it needs the C library of 2018" [ "$(objdump -T "$single" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)" = GLIBC_2.28 ]
 	check "it names no place where it was compiled" fails grep -aE '/(opt/nvpm|tmp/nvpm|in/|root/[^.])' "$single"
 	check "what was bound can be read only" grep -q GNU_RELRO <(readelf -lW "$single")
 	check "all is bound when it is loaded" grep -q 'FLAGS.*NOW' <(readelf -dW "$single")
 done
-check "the sources of its crates are there" cmp "/packages/nvpm-$version-crates.tar.xz" "/tmp/there/$name/nvpm-rs/prebuilt/crates.tar.xz"
+check "the sources of its crates are there" cmp "/packages/nvpm-$version-crates.tar.xz" "/tmp/there/$name/nvpm/prebuilt/crates.tar.xz"
 echo "nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -2)" >/tmp/failure
 # answers COMMAND...: checks that the command explains the log, for any user and without a package.
 answers() {
@@ -101,16 +101,16 @@ check "an image has it, too" saying sh /tmp/with_image/container/install-release
 check "the same" cmp "/packages/nvpm-$version-$(uname -m)" /tmp/image/usr/lib/nvidia-peer-memory/nvpm-bin
 answers /tmp/image/usr/sbin/nvpm
 check "and the program that keeps the module" saying /tmp/image/usr/bin/nv-peer-mem --help
-check "which is in the release for both" cmp "/tmp/there/$name/nvpm-rs/prebuilt/keeper-$(uname -m)" /tmp/image/usr/bin/nv-peer-mem
+check "which is in the release for both" cmp "/tmp/there/$name/nvpm/prebuilt/keeper-$(uname -m)" /tmp/image/usr/bin/nv-peer-mem
 for arch in x86_64 aarch64; do
-	file=/tmp/there/$name/nvpm-rs/prebuilt/keeper-$arch
+	file=/tmp/there/$name/nvpm/prebuilt/keeper-$arch
 	check "namely for $arch" grep -qi "Machine: .*${arch/_/-}" <(readelf -h "$file")
 	check "where it names no place where it was compiled" fails grep -aE '/(opt/nvpm|tmp/nvpm|in/|root/[^.])' "$file"
 done
-rm "/tmp/with_image/nvpm-rs/prebuilt/keeper-$(uname -m)"
-refused "an image without it is not made" "nvpm-rs/prebuilt/keeper-$(uname -m)" sh /tmp/with_image/container/install-release /tmp/with_image /tmp/another_image
-rm -r /tmp/with_image/nvpm-rs/prebuilt /tmp/image
-refused "an image without it is not made" "nvpm-rs/prebuilt/$(uname -m)" sh /tmp/with_image/container/install-release /tmp/with_image /tmp/image
+rm "/tmp/with_image/nvpm/prebuilt/keeper-$(uname -m)"
+refused "an image without it is not made" "nvpm/prebuilt/keeper-$(uname -m)" sh /tmp/with_image/container/install-release /tmp/with_image /tmp/another_image
+rm -r /tmp/with_image/nvpm/prebuilt /tmp/image
+refused "an image without it is not made" "nvpm/prebuilt/$(uname -m)" sh /tmp/with_image/container/install-release /tmp/with_image /tmp/image
 rm -rf /tmp/with_image /tmp/image
 
 # The release contains checksums, and a record of the tools that made it.
@@ -174,7 +174,7 @@ check "nvpm run takes the library that lies beside it" [ "$(on_dma_buf "/tmp/pod
 # Here a release is made from a checkout on a machine whose /tmp is mounted noexec, and which has no
 # linker for the other processor.
 cd "/tmp/there/$name" || exit
-rm -rf build/prebuilt preload/prebuilt nvpm-rs/prebuilt
+rm -rf build/prebuilt preload/prebuilt nvpm/prebuilt
 git init --quiet
 git -c user.name=lab -c user.email=lab@localhost add .
 git -c user.name=lab -c user.email=lab@localhost commit --quiet -m "$version"
@@ -321,7 +321,7 @@ told "packages are made of them so" "nvidia-peer-memory-dkms: $lacking" sh -e /t
 check "but none with the library" says "So there is no package nvidia-peer-memory-preload."
 check "and why not" says "nvpm_preload: preload/prebuilt/$(uname -m).S, which a release contains, is missing; and to make it, rustc"
 check "nor nvpm-bin" says "So nvidia-peer-memory has no nvpm."
-check "and why not" says "nvpm-bin: nvpm-rs/prebuilt/$(uname -m), which a release contains, is missing; and to compile it, cargo and rustc 1.85 or later are missing"
+check "and why not" says "nvpm-bin: nvpm/prebuilt/$(uname -m), which a release contains, is missing; and to compile it, cargo and rustc 1.85 or later are missing"
 check "the others are there" [ "$(cd /tmp/lacking && echo *.deb)" = \
 	"nvidia-peer-memory-dkms_$version-1_all.deb nvidia-peer-memory_$version-1_$(dpkg --print-architecture).deb" ]
 check "and the one says so" grep -q "this package was made without the program" <(dpkg-deb --fsys-tarfile /tmp/lacking/nvidia-peer-memory_*.deb | tar -xO ./usr/lib/nvidia-peer-memory/nvpm-bin)

@@ -12,7 +12,7 @@ packaged() {
 	local tree=/tmp/deb/nvidia-peer-memory-$version
 	mkdir /tmp/deb
 	tar xzf "/packages/nvidia-peer-memory_$version.orig.tar.gz" -C /tmp/deb
-	echo '// changed' >>"$tree/nvpm-rs/src/main.rs"
+	echo '// changed' >>"$tree/nvpm/src/main.rs"
 	told "$1" "$3" env -C "$tree" CARGO=/tmp/cargo dpkg-buildpackage -us -uc -b
 	rm -rf /tmp/unpacked
 	dpkg-deb -R /tmp/deb/nvidia-peer-memory_*.deb /tmp/unpacked

@@ -26,7 +26,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 
-# The ways, as the row of NCCL in nvpm-rs/data/programs.table names them.
+# The ways, as the row of NCCL in nvpm/data/programs.table names them.
 DMA_BUF, POINTER = "dma-buf", "pointer"
 HOST = "moves the data through host memory, without an error"
 SETTING = "NCCL_DMABUF_ENABLE=0"
@@ -145,7 +145,7 @@ def ways(directory, settings, verbs="", preloaded=()):
 
 
 def main(directory):
-    table = TOP / "nvpm-rs/data/programs.table"
+    table = TOP / "nvpm/data/programs.table"
     assert ROW.split("  skip")[0] in table.read_text(encoding="utf-8")
     assert f"  skip {SETTING}\n" in ROW
     compile_doubles(directory)

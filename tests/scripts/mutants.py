@@ -9,7 +9,7 @@ VERSIONS, KERNEL = "build/dkms/versions", "build/dkms/kernel"
 KNOWN = "build/dkms/known.sh"
 DKMS_POSTINST = "debian/nvidia-peer-memory-dkms.postinst"
 DKMS_PRERM = "debian/nvidia-peer-memory-dkms.prerm"
-COMPILE = "nvpm-rs/compile"
+COMPILE = "nvpm/compile"
 SPEC = "rpm/nvidia_peer_memory.spec"
 
 MUTANTS = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""nvpm-rs/compile and nvpm-missing: which nvpm-bin is taken and made, and the message where
+"""nvpm/compile and nvpm-missing: which nvpm-bin is taken and made, and the message where
 there is none. The check `nvpm_program` compiles the real program."""
 
 import os
@@ -39,11 +39,11 @@ esac
 def tree(tmp_path: Path) -> Path:
     """A checkout, and the directory bin with a cargo and a rustc of 1.85."""
     tree = tmp_path / "tree"
-    (tree / "nvpm-rs").mkdir(parents=True)
+    (tree / "nvpm").mkdir(parents=True)
     for name in ("build", "data", "foreign", "keeper", "src"):
-        shutil.copytree(TOP / "nvpm-rs" / name, tree / "nvpm-rs" / name)
+        shutil.copytree(TOP / "nvpm" / name, tree / "nvpm" / name)
     for name in ("Cargo.toml", "Cargo.lock", "compile", "sysroots"):
-        shutil.copy(TOP / "nvpm-rs" / name, tree / "nvpm-rs")
+        shutil.copy(TOP / "nvpm" / name, tree / "nvpm")
     put_cargo(tmp_path, 85, 85)
     return tree
 
@@ -65,7 +65,7 @@ def put_cargo(where: Path, cargo: int, rustc: int) -> None:
 def compile_(tree: Path, *words: str, **settings: str) -> "subprocess.CompletedProcess[str]":
     where = tree.parent
     environment = {"PATH": f"{where}/bin:{os.environ['PATH']}", "HOME": str(where), **settings}
-    command = ["dash", str(tree / "nvpm-rs/compile"), *words]
+    command = ["dash", str(tree / "nvpm/compile"), *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
@@ -75,8 +75,8 @@ def release(tree: Path, name: str = ARCH) -> Path:
         "cd {} && find Cargo.lock Cargo.toml build compile data foreign keeper src sysroots -type f"
         " | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -d' ' -f1"
     )
-    listed = subprocess.check_output(["sh", "-c", sources.format(tree / "nvpm-rs")], text=True)
-    program = tree / "nvpm-rs/prebuilt" / name
+    listed = subprocess.check_output(["sh", "-c", sources.format(tree / "nvpm")], text=True)
+    program = tree / "nvpm/prebuilt" / name
     program.parent.mkdir(exist_ok=True)
     program.write_bytes(Path("/bin/true").read_bytes() + b"of the release")
     summed = subprocess.check_output(["sha256sum", program], text=True).split()[0]
@@ -121,7 +121,7 @@ def test_another_program_is_compiled_anew(
     what(program)
     lacking = compile_(tree, "here", CARGO="/none")
     assert lacking.returncode == 1
-    assert f"nvpm-bin: nvpm-rs/prebuilt/{ARCH}{said}; and to compile it, /none" in lacking.stderr
+    assert f"nvpm-bin: nvpm/prebuilt/{ARCH}{said}; and to compile it, /none" in lacking.stderr
     assert "1.85 or later are missing" in lacking.stderr
     assert compile_(tree, "possible", CARGO="/none").stderr == lacking.stderr
     assert compile_(tree, "is-current", ARCH).stdout == f"{said}\n"
@@ -139,7 +139,7 @@ def test_with_the_crates_of_a_release_cargo_needs_no_network(tree: Path) -> None
     subprocess.run(["tar", "-cJf", archive, "-C", tree.parent, "crates"], check=True)
     assert compile_(tree, "here").returncode == 0
     called = (tree.parent / "calls").read_text()
-    assert "--frozen" in called and f'directory="{tree}/nvpm-rs/target/crates"' in called
+    assert "--frozen" in called and f'directory="{tree}/nvpm/target/crates"' in called
 
 
 @pytest.mark.parametrize("cargo, rustc", [(84, 85), (85, 84)])
@@ -210,7 +210,7 @@ def test_kept_programs_are_taken_if_they_are_of_these_sources(tree: Path) -> Non
     release_of_kept(1)
     assert not prebuilt.exists()
     (kept / "away").rename(away)
-    (tree / "nvpm-rs/keeper/src/main.rs").write_text("other")
+    (tree / "nvpm/keeper/src/main.rs").write_text("other")
     release_of_kept(1)
     assert not prebuilt.exists()
 

@@ -8,8 +8,8 @@ mkdir "$release"
 cp -a /in/. "$release/"
 rm -rf "$release/ready" "$release/build/prebuilt"
 cp -a /in/ready "$release/build/prebuilt"
-mkdir "$release/nvpm-rs"
-cp -a /opt/nvpm-programs "$release/nvpm-rs/prebuilt"
+mkdir "$release/nvpm"
+cp -a /opt/nvpm-programs "$release/nvpm/prebuilt"
 # A release has the assembly for both processors, and a guest needs its own.
 for arch in x86_64 aarch64; do
 	[ -e "$release/build/prebuilt/$arch.S" ] || echo "not made here" >"$release/build/prebuilt/$arch.S"

@@ -5,8 +5,8 @@
 # architecture, with a stub in place of nvpm-bin.
 set -euo pipefail
 export NVPM_SYSROOTS=/opt/sysroots NVPM_WORK=/opt/nvpm-work/$1 CARGO_NET_OFFLINE=true
-mkdir -p /tmp/nvpm-rs/src /tmp/nvpm-rs/build /tmp/nvpm-rs/data /tmp/nvpm-rs/tests/tables
-cd /tmp/nvpm-rs
+mkdir -p /tmp/nvpm/src /tmp/nvpm/build /tmp/nvpm/data /tmp/nvpm/tests/tables
+cd /tmp/nvpm
 cp -r /in/Cargo.* /in/compile /in/foreign /in/keeper .
 # The manifest names a test, whose file must be there.
 echo 'fn main() {}' | tee src/main.rs build/main.rs >tests/tables/main.rs

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # build.sh KERNEL NAME TO [kept | node]: runs make in the image as the image's own program does
-# (nvpm-rs/keeper/src/build.rs), for the module NAME.
+# (nvpm/keeper/src/build.rs), for the module NAME.
 #
 # TO gets the results, the words of make, and the files from which `make` recognizes the same build.
 # If the program gives make other words, `make` does not recognize the build. With `kept`, the

@@ -13,7 +13,7 @@ pub struct Mistakes(Vec<String>);
 
 impl Mistakes {
     pub fn add(&mut self, place: &Place, what: impl std::fmt::Display) {
-        self.0.push(format!("nvpm-rs/{}:{}: {what}", place.file, place.line));
+        self.0.push(format!("nvpm/{}:{}: {what}", place.file, place.line));
     }
 
     /// Prints the mistakes, by which cargo ends the build. Returns whether there is a mistake.
