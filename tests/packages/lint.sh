@@ -49,8 +49,7 @@ rpm2cpio /packages/nvidia_peer_memory-[0-9]*."$(uname -m)".rpm >/tmp/rpm.cpio
 for format in deb rpm; do
 	documents=$(find "/tmp/$format/usr/share/doc" -name README.md -printf '%h\n')
 	check "$format: there are documents" [ -e "$documents/docs/troubleshooting.md" ]
-	[ "$format" = rpm ] ||
-		check "$format: and the messages that nvpm explain knows" grep -q '^## Causes' "$documents/docs/messages.md"
+	check "$format: and the messages that nvpm explain knows" grep -q '^## Causes' "$documents/docs/messages.md"
 	check "$format: README.md leads to them" grep -q '](docs/troubleshooting.md)' "$documents/README.md"
 	none_dead "$format" "$documents"
 	for page in performance consumers programs proof architecture rust; do
