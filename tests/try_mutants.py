@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parents[1]
 # The files that the tests of nvpm need.
-NVPM = ["nvpm", "init.d", "completions", "docs", "tests/nvpm", "tests/lab/cuda"]
+NVPM = ["nvpm", "init.d", "docs", "tests/nvpm", "tests/lab/cuda"]
 # The files that the tests of the scripts need.
 SCRIPTS = ["init.d", "build", "debian", "rpm", "src", "Makefile", "dkms.conf"]
 SCRIPTS += ["nv_peer_mem.conf", "preload", "nvpm", "tests/scripts"]

@@ -80,7 +80,7 @@ MODULE = [TOP / name for name in ("Kbuild", "Makefile", "dkms.conf", "build", "s
 # The files of a release. Tests are part of a release, but make no difference here.
 BESIDE_MODULE = (
     "nv_peer_mem.conf build_release.sh README.md LICENSE LICENSES .gitignore init.d "
-    "completions docs debian rpm preload nvpm"
+    "docs debian rpm preload nvpm"
 )
 RELEASED = [*MODULE, *(TOP / name for name in BESIDE_MODULE.split())]
 

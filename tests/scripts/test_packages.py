@@ -468,7 +468,6 @@ def test_debian_lists() -> None:
     assert installs(f"{NAME}.install") == {
         *((file, f"usr/lib/{NAME}") for file in TOOLS.split()),
         ("init.d/90-nv_peer_mem.rules", "usr/lib/udev/rules.d"),
-        ("completions/nvpm", "usr/share/bash-completion/completions"),
         ("nv_peer_mem.conf", "etc/infiniband"),
     }
     assert installs(f"{NAME}-preload.install") == {
@@ -489,14 +488,14 @@ def test_debian_lists() -> None:
 
 def test_rpm_lists() -> None:
     files = dict(re.findall(r"^%files *(.*)\n((?:(?!%files|%changelog).*\n)*)", SPEC, re.MULTILINE))
-    service = files[""].split("\n")
+    service = files["-f program.files"].split("\n")
+    assert "\necho %{_sbindir}/nvpm >program.files\n" in SPEC
     for line in (
         "%config(noreplace) %{_sysconfdir}/infiniband/nv_peer_mem.conf",
         "%{_initddir}/nv_peer_mem",
         "%{tools_dir}",
         "%{_unitdir}/nv_peer_mem.service",
         "%{_presetdir}/90-nv_peer_mem.preset",
-        "%{_sbindir}/nvpm",
         "%{_udevrulesdir}/90-nv_peer_mem.rules",
     ):
         assert line in service, line

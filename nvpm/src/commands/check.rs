@@ -23,7 +23,7 @@ pub const LOST: u8 = Code::Unknown as u8;
     after_help = "Exit codes: 0 OK, 1 WARNING (works but could do better), 2 CRITICAL (something does not work), 3 \
                   UNKNOWN."
 )]
-struct Options {
+pub struct Options {
     /// What is not to be judged, with commas between; nvpm status --json has the IDs, and a star at the end stands for
     /// whatever follows: use/failed_*
     #[arg(short, long, value_name = "ID")]

@@ -19,6 +19,7 @@ Usage: nvpm [COMMAND [OPTION]...]
   explain     the cause of the failures in a log: of NCCL, UCX, MPI, the kernel and others
   run         starts a program that registers pointers where only dma-buf serves
   report      what a bug report needs, in one archive, without names and addresses
+  completion  what bash, zsh or fish needs to complete the words of nvpm
   help        this text; nvpm COMMAND --help says more
   --version   the version of nvpm
 
@@ -26,6 +27,12 @@ With --debug each of them says on stderr which file or program told it what.
 
 The service: systemctl start nv_peer_mem, or /etc/init.d/nv_peer_mem start.
 More: man nvpm, man nv_peer_mem";
+
+/// Returns what the usage says of a command.
+pub fn summary(name: &str) -> &'static str {
+    let lines = USAGE.lines().filter_map(|line| line.strip_prefix("  ")?.strip_prefix(name)?.strip_prefix(' '));
+    lines.map(str::trim_start).next().unwrap_or_default()
+}
 
 pub fn usage(_: &[OsString]) -> ExitCode {
     say([USAGE], 0, LOST)

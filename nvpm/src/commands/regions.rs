@@ -20,7 +20,7 @@ const NAME: &str = "nvpm regions";
     name = NAME,
     after_help = "Exit codes: 0 the list was read, 1 it cannot be, 2 wrong options, 3 the module is not loaded."
 )]
-struct Options {
+pub struct Options {
     /// One object for machines
     #[arg(long, conflicts_with = "summary")]
     json: bool,

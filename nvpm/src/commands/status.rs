@@ -23,7 +23,7 @@ pub const LOST: u8 = 4;
                   installed it; 3 otherwise, 4 nobody knows. With --prometheus always 0, so that a failed collector \
                   differs from an unloaded module."
 )]
-struct Options {
+pub struct Options {
     /// What is said of this GPU (its number in nvidia-smi, or its PCI address) or this RDMA device, and no more
     #[arg(value_name = "DEVICE")]
     devices: Vec<String>,

@@ -26,7 +26,7 @@ const NOTHING: u8 = 2;
     after_help = "Exit codes: 0 all nodes are alike, or like the others of their kind, 1 some differ, gave no status or \
                   are missing, 2 there is nothing to compare, or the page cannot be written."
 )]
-struct Options {
+pub struct Options {
     /// Files or directories; without one: standard input
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,

@@ -35,7 +35,7 @@ const NOT_READ: u8 = 1;
                   failures whose cause is not known, or no line that nvpm knows."
 )]
 #[allow(clippy::struct_excessive_bools)]
-struct Options {
+pub struct Options {
     /// Logs, also .gz, .xz, .bz2, .zst, .tar and .zip, directories of logs, the archive of nvpm report, or - for
     /// standard input
     #[arg(value_name = "FILE")]

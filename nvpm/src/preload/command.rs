@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, Parser, ValueHint};
 use nvpm_foreign::{dynamic_linker, verbs};
 
 use crate::preload::decision::{Decision, decision};
@@ -48,13 +48,13 @@ const NOT_FOUND: u8 = 127;
     after_help = "Exit codes: that of PROGRAM; 1 the library is missing or is for another processor, 2 wrong options, 126 \
                   and 127 as a shell."
 )]
-struct Options {
-    #[arg(long, value_name = "FILE", help = format!("{LIBRARY}, if it is elsewhere"))]
+pub struct Options {
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help = format!("{LIBRARY}, if it is elsewhere"))]
     library: Option<OsString>,
     #[arg(long, help = "Catch libraries that are opened with RTLD_DEEPBIND, too (glibc 2.35 or later)")]
     audit: bool,
     /// PROGRAM [ARGUMENT]...
-    #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
     program: Vec<OsString>,
     /// Name on stderr the source of each fact
     #[arg(long)]

@@ -27,7 +27,7 @@ const SHOWN: &str = "nvpm report: nothing is written yet: nvpm report --write FI
                   versions, PCI addresses, addresses within the kernel, and names of programs that belong to the system \
                   stay. Exit codes: 0 it was printed or written, 1 the file cannot be written, 2 wrong options."
 )]
-struct Options {
+pub struct Options {
     /// A new archive, FILE (.tar.gz)
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,

@@ -48,7 +48,7 @@ const LARGEST: usize = 1 << 30;
     after_help = "Exit codes: 0 each pair passed, 1 some did not, 2 wrong options or --html FILE cannot be written, 3 there \
                   is nothing to test."
 )]
-struct Options {
+pub struct Options {
     /// Bytes that are moved each way, with K, M or G behind; 16M
     #[arg(long, default_value = "16M", hide_default_value = true, value_parser = size)]
     size: usize,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Makes the directories that all cases use: the installed files, and the libraries for the selftest.
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -37,7 +36,6 @@ pub fn make(scratch: &Path) -> Places {
         let file = file.unwrap();
         fs::copy(file.path(), service.join(file.file_name())).unwrap();
     }
-    symlink(top.join("completions"), service.join("completions")).unwrap();
     let program = env::var_os("NVPM_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_nvpm-bin").into());
     fs::copy(program, service.join("nvpm-bin")).unwrap();
     fs::create_dir(&libraries).unwrap();

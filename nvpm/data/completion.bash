@@ -46,10 +46,10 @@ _nvpm_run() {
 }
 
 _nvpm() {
-	local commands=(status check selftest regions compare explain run report help version)
+	local commands=(status check selftest regions compare explain run report completion help version)
 	local -A options=([status]='--all --brief --json --prometheus --debug' [regions]='--json --summary --debug'
 		[check]='--ignore --debug' [report]='--write --as-it-is --no-selftest --debug'
-		[compare]='--all --json --expect --html --debug' [explain]='--journal --since --dmesg --here --all --json --redact --list'
+		[compare]='--all --json --expect --html' [explain]='--journal --since --dmesg --here --all --json --redact --list'
 		[selftest]='--size --gpu --device --seed --timeout --bandwidth --seconds --html --json --debug')
 	local own devices
 	read -ra own <<<"${options[${COMP_WORDS[1]:-none}]-}"
@@ -67,6 +67,7 @@ _nvpm() {
 	*:help:* | *:version:* | *:--version:*) ;;
 	*:selftest:--device) _nvpm_words "${devices[@]}" ;;
 	*:selftest:--[gst]* | *:check:--ignore | *:check:-i | *:explain:--since | *:compare:--expect) ;;
+	2:completion:*) _nvpm_words bash fish zsh --help ;;
 	*:run:*) _nvpm_run ;;
 	*:report:--write | *:compare:--html | *:selftest:--html) _nvpm_files ;;
 	*:compare:* | *:explain:*) case ${COMP_WORDS[COMP_CWORD]} in -*) _nvpm_words "${own[@]}" --help ;; *) _nvpm_files ;; esac ;;
