@@ -389,10 +389,24 @@ done
 	deliver nvpm/prebuilt/crates.tar.xz "$crates"
 	singles="$singles ${crates##*/}"
 }
+# What the programs are made of. Nobody needs the list to build or install them.
+lists='' unlisted=''
+if [ "$programs" ]; then
+	SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+	export SOURCE_DATE_EPOCH
+	if sh nvpm/compile sbom "$work" 2>"$work/sbom.log"; then
+		for component in nvpm nv-peer-mem; do
+			deliver "$work/$component.cdx.json" "$OUT/$component-$version.cdx.json"
+			lists="$lists $component-$version.cdx.json"
+		done
+	else
+		unlisted=$(sed -n '$s/^nvpm-bin: //; $s/\.$//; $p' "$work/sbom.log")
+	fi
+fi
 describe >"$work/made-with"
 deliver "$work/made-with" "$made_with"
 # shellcheck disable=SC2086 # names without blanks
-(cd "$OUT" && sha256sum "${tarball##*/}" ${srpm:+"${srpm##*/}"} $singles $libraries "${made_with##*/}") >"$work/sums"
+(cd "$OUT" && sha256sum "${tarball##*/}" ${srpm:+"${srpm##*/}"} $singles $libraries $lists "${made_with##*/}") >"$work/sums"
 deliver "$work/sums" "$sums"
 
 echo
@@ -405,10 +419,12 @@ for arch in x86_64 aarch64; do
 	esac
 done
 [ -z "$unlinked" ] || echo "Not made: ${unlinked#, }."
+[ -z "$unlisted" ] || echo "Not made: the lists of the programs' components (CycloneDX): $unlisted."
 [ -z "$srpm" ] || echo "Built: $srpm"
 echo "Built: $tarball"
 for library in $libraries; do echo "Built: $OUT/$library (for nvpm run, beside nvpm-$version-ARCH)"; done
 for arch in $programs; do echo "Built: $OUT/nvpm-$version-$arch (nvpm without an installation)"; done
+for list in $lists; do echo "Built: $OUT/$list (its components, for scanners)"; done
 echo "Made with: $made_with"
 echo "Checksums: $sums (sha256sum -c SHA256SUMS)"
 cat <<EOT
