@@ -274,8 +274,9 @@ refused_for_glibc() {
 	grep "needs glibc 2\.[0-9]*, and a release's has to run with 2.28: " /tmp/log
 }
 
-# Tests the scripts of the service, of dkms and of the packages on systems that are made of files.
-check_scripts() { python3 -B -m pytest -q -p no:cacheprovider tests/scripts; }
+# Tests the scripts of the service, of dkms and of the packages on systems that are made of files, and
+# which mistakes a sweep makes.
+check_scripts() { python3 -B -m pytest -q -p no:cacheprovider tests/scripts tests/sweep; }
 
 # Runs updates and removals at which the power is cut or a disk is full with dkms itself.
 check_dkms_steps() {
@@ -292,6 +293,18 @@ check_nvpm_mutants() {
 check_scripts_mutants() { python3 -B tests/try_mutants.py scripts; }
 check_container_mutants() { CARGO_HOME=/opt/nvpm-crates python3 -B tests/try_mutants.py container; }
 check_preload_mutants() { CC=gcc-14 python3 -B tests/try_mutants.py preload; }
+
+# Makes mechanical mistakes in the files of an area, and checks that a test notices each ($SWEEP).
+check_sweep() {
+	# The copies, with what cargo makes, would fill the memory.
+	export TMPDIR=/var/tmp
+	case $SWEEP in
+	nvpm* | keeper*) export CARGO_HOME=/opt/nvpm-crates SWEEP_TARGET=/var/cache/nvpm-target ;;
+	module*) export SWEEP_TARGET=/var/cache/host-target ;;
+	esac
+	# shellcheck disable=SC2086 # words
+	python3 -B tests/sweep/sweep.py $SWEEP
+}
 
 # Tests the preloaded library in real processes, with doubles of its neighbours.
 check_preload() {
@@ -336,7 +349,7 @@ check_container() {
 
 # Checks how Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm/licences tests/container tests/try_mutants.py tests/compare tests/explain tests/nvpm tests/preload tests/scripts tests/lab tests/host)
+	local written=(nvpm/licences tests/container tests/try_mutants.py tests/compare tests/explain tests/nvpm tests/preload tests/scripts tests/lab tests/host tests/sweep)
 	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda tests/guest/operators)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"

@@ -659,6 +659,10 @@ class Layers:
         self.stack = self.lab_base
         if name == "host":
             self.add_hosttools()
+        elif name == "hostsweep":
+            # A sweep is a program in Python, of which the base has only the smallest part.
+            self.extra_pytest()
+            self.add_hosttools()
         elif name == "client":
             self.stack = self.clienttools()
         elif name == "python":

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The areas of a sweep: which files get mistakes, what the area's tests need, and which commands
+run them. The same tests run in `tests/run test`."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mistakes import RUST, SHELL, C
+
+TOP = Path(__file__).resolve().parents[2]
+
+CARGO = "cargo test --quiet --locked --offline"
+PYTEST = "python3 -B -m pytest -q -x -p no:cacheprovider"
+# These options switch off optimization, which would take most of the time, and look only at
+# interleavings with few preemptions.
+HOST = (
+    "cd tests/host && export LOOM_MAX_PREEMPTIONS=2 && cargo "
+    "--config profile.test.package.host.opt-level=0 --config profile.test.package.host.debug=false "
+    "--config profile.test.package.kernel_crate.opt-level=0 test --quiet"
+)
+
+
+@dataclass
+class Area:
+    """`globs` are the files that get mistakes, `needs` what is copied. A mistake does not compile
+    if one of `builds` fails. It is noticed if one of `tests` fails."""
+
+    language: str
+    globs: list[str]
+    needs: list[str]
+    builds: list[str]
+    tests: list[str]
+    # Parts of the names of files that get none, because they are no part of the product.
+    without: list[str] = field(default_factory=list)
+
+    def files(self) -> list[str]:
+        paths = [path for pattern in self.globs for path in sorted(TOP.glob(pattern))]
+        names = [str(path.relative_to(TOP)) for path in paths if path.is_file()]
+        return [name for name in names if not any(part in name for part in self.without)]
+
+
+AREAS = {
+    "nvpm": Area(
+        RUST,
+        ["nvpm/src/**/*.rs", "nvpm/foreign/src/*.rs"],
+        [
+            "nvpm",
+            "init.d",
+            "docs",
+            "tests/nvpm",
+            "tests/lab/cuda",
+            "tests/explain",
+            "tests/compare",
+            "dkms.conf",
+        ]
+        + [
+            "build",
+            "preload",
+            "src",
+            "build_release.sh",
+            "container",
+            "debian",
+            "rpm",
+            "Makefile",
+            "Kbuild",
+        ],
+        [
+            f"cd nvpm && {CARGO} --package nvpm --package nvpm-foreign --no-run",
+            "cd nvpm && cargo build --quiet --locked --offline",
+        ],
+        [
+            f"cd nvpm && {CARGO} --package nvpm-foreign",
+            f"cd nvpm && {CARGO} --bin nvpm-bin",
+            f"cd nvpm && {CARGO} --test program",
+            f"cd nvpm && {CARGO} --test public_logs",
+            f"cd nvpm && {CARGO} --test tables",
+            f"{PYTEST} tests/explain tests/compare",
+            f"NVPM_BIN=$CARGO_TARGET_DIR/debug/nvpm-bin {PYTEST} tests/nvpm",
+        ],
+        without=["src/redact/tests.rs", "src/made.rs", "foreign/src/abi.rs"],
+    ),
+    "keeper": Area(
+        RUST,
+        ["nvpm/keeper/src/*.rs"],
+        [
+            "nvpm",
+            "init.d",
+            "build",
+            "src",
+            "Kbuild",
+            "dkms.conf",
+            "container",
+            "tests/container",
+            "docs",
+        ],
+        [
+            f"cd nvpm && {CARGO} --package nvpm-keeper --no-run",
+            "cd nvpm && cargo build --quiet --locked --offline --package nvpm-keeper",
+        ],
+        [
+            f"cd nvpm && {CARGO} --package nvpm-keeper",
+            f"NVPM_KEEPER=$CARGO_TARGET_DIR/debug/nv-peer-mem {PYTEST} tests/container",
+        ],
+        without=["made.rs", "tests.rs"],
+    ),
+    "preload": Area(
+        RUST,
+        ["preload/src/*.rs"],
+        ["preload", "tests/preload", "tests/lab/cuda", "nvpm/data", "docs"],
+        ["cd preload && cargo build --quiet --release --offline"],
+        [
+            "export CC=gcc-14 PRELOAD_LIBRARY=$CARGO_TARGET_DIR/release/libnvpm_preload.so; "
+            f"{PYTEST} tests/preload"
+        ],
+    ),
+    "module": Area(
+        RUST,
+        ["src/*.rs", "src/kernel/*.rs"],
+        ["src", "tests/host"],
+        [f"{HOST} --no-run"],
+        [f"{HOST} --test {name}" for name in ("arithmetic", "kernel_crate", "models")],
+        without=["src/main.rs", "src/compat.rs"],
+    ),
+    "c": Area(
+        C,
+        ["src/c/*.c", "src/callback/*.c"],
+        ["src", "build/has", "tests/host/c"],
+        ["tests/host/c/run no_test || [ $? -ne 2 ]"],
+        ["tests/host/c/run"],
+    ),
+    "scripts": Area(
+        SHELL,
+        [
+            "init.d/*",
+            "build/configure",
+            "build/make",
+            "build/identity",
+            "build/find/*",
+            "build/dkms/*",
+            "build/rust-assembly",
+        ]
+        + [
+            "debian/*inst",
+            "debian/*rm",
+            "debian/post*.d/*",
+            "debian/rust-metadata",
+            "preload/build",
+            "preload/link",
+            "nvpm/compile",
+        ],
+        [
+            "init.d",
+            "build",
+            "debian",
+            "rpm",
+            "src",
+            "Makefile",
+            "Kbuild",
+            "dkms.conf",
+            "nv_peer_mem.conf",
+            "preload",
+            "nvpm",
+        ]
+        + ["tests/scripts", "docs", "README.md", "build_release.sh", "container", "tests/nvpm"],
+        [],
+        [f"{PYTEST} tests/scripts"],
+        without=[".rules", ".service", ".preset", "README"],
+    ),
+}
