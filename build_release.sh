@@ -389,7 +389,7 @@ done
 	deliver nvpm/prebuilt/crates.tar.xz "$crates"
 	singles="$singles ${crates##*/}"
 }
-# What the programs are made of. Nobody needs the list to build or install them.
+# The lists name the crates of the programs, for scanners. A release is whole without them.
 lists='' unlisted=''
 if [ "$programs" ]; then
 	SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
