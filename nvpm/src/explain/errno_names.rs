@@ -24,6 +24,7 @@ pub const ERRORS: &[(&str, u32, &str)] = &[
     ("ENODATA", 61, "No data available"),
     ("EPROTONOSUPPORT", 93, "Protocol not supported"),
     ("EOPNOTSUPP", 95, "Operation not supported"),
+    ("EAFNOSUPPORT", 97, "Address family not supported by protocol"),
     ("EADDRNOTAVAIL", 99, "Cannot assign requested address"),
     ("ENETDOWN", 100, "Network is down"),
     ("ENETUNREACH", 101, "Network is unreachable"),
