@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import capabilities
+import completions
 import keys
 import requests
 from layout import C, View, byte_of, place
@@ -19,8 +20,6 @@ from queues import (
     ReceiveQueue,
     SharedQueue,
 )
-
-import completions
 
 if TYPE_CHECKING:
     from device import Device

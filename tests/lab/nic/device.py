@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 import commands
+import completions
 import pci
 import requests
 from firmware import Firmware
@@ -19,8 +20,6 @@ from memory import Memory, Unreachable
 from queues import Buffer, CompletionQueue, EventQueue, QueuePair, SharedQueue
 from wire import Wire
 from witness import Held, Spans, Witness
-
-import completions
 
 # Pages of doorbells follow the initialization segment. Their numbers begin here.
 FIRST_UAR = 16

@@ -4,12 +4,11 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from completions import Error, Wait, completion, fail, failed
 from keys import Denied
 from layout import C, View, size
 from memory import Unreachable
 from queues import QueuePair, SharedQueue
-
-from completions import Error, Wait, completion, fail, failed
 
 if TYPE_CHECKING:
     from device import Device

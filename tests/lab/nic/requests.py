@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 import keys
 import wire
+from completions import Error, Wait, completion, fail, failed
 from keys import Denied
 from layout import C, View, size
 from memory import Unreachable
 from queues import QueuePair
 from receive import DATA, Message, has_room, local_read, local_write, receive
-
-from completions import Error, Wait, completion, fail, failed
 
 if TYPE_CHECKING:
     from device import Device
