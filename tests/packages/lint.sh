@@ -52,7 +52,7 @@ for format in deb rpm; do
 	check "$format: and the messages that nvpm explain knows" grep -q '^## Causes' "$documents/docs/messages.md"
 	for file in bash-completion/completions/nvpm fish/vendor_completions.d/nvpm.fish zsh/*/_nvpm; do
 		# shellcheck disable=SC2086
-		check "$format: completion for ${file%%/*}" grep -q -- --prometheus "/tmp/$format/usr/share/"$file
+		check "$format: completion for ${file%%/*}" grep -q prometheus "/tmp/$format/usr/share/"$file
 	done
 	check "$format: README.md leads to them" grep -q '](docs/troubleshooting.md)' "$documents/README.md"
 	none_dead "$format" "$documents"
