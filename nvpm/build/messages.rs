@@ -274,8 +274,11 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the set that has only the error with this name.
+/// Returns the set that has only the error with this name, or all errors for `any`.
 fn error_named(name: &str) -> Option<Errors> {
+    if name == "any" {
+        return Some((1 << ERRORS.len()) - 1);
+    }
     ERRORS.iter().position(|error| error.0 == name).map(|place| 1 << place)
 }
 

@@ -49,6 +49,15 @@ fn object(log: &str) -> Value {
 }
 
 #[test]
+fn an_error_that_no_case_has_names_no_cause() {
+    for words in ["Connection reset by peer", "Address family not supported by protocol"] {
+        let answer = object(&format!("ibv_open_device(mlx5_0) failed: {words}\n"));
+        assert_ne!(answer["answer"], "cause", "{words}");
+    }
+    assert_eq!(object("ibv_open_device(mlx5_0) failed\n")["answer"], "cause");
+}
+
+#[test]
 fn public_logs_are_answered() {
     let (mut right, mut wrong, mut silent, mut all) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for log in logs() {
