@@ -351,6 +351,9 @@ for arch in x86_64 aarch64; do
 	fi
 done
 
+# The source rpm and the lists of components have the commit's time.
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
 if [ -z "$without_rpm" ]; then
 	echo "Building source rpm for nvidia_peer_memory..."
 	mkdir "$work/rpm"
@@ -360,8 +363,6 @@ if [ -z "$without_rpm" ]; then
 	} >"$work/nvidia_peer_memory.spec"
 	# The source rpm contains the spec file with all macros expanded: it must not show
 	# the present time, the name of this machine, its kernel, or this directory.
-	SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-	export SOURCE_DATE_EPOCH
 	touch -d "@$SOURCE_DATE_EPOCH" "$work/$name.tar.gz" "$work/nvidia_peer_memory.spec"
 	# Before 4.20, rpm puts the name of the builder into it, too. Macros of the user, or of the site,
 	# would put in names, or pack the files in another way.
@@ -392,8 +393,6 @@ done
 # The lists name the crates of the programs, for scanners. A release is whole without them.
 lists='' unlisted=''
 if [ "$programs" ]; then
-	SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-	export SOURCE_DATE_EPOCH
 	if sh nvpm/compile sbom "$work" 2>"$work/sbom.log"; then
 		for component in nvpm nv-peer-mem; do
 			deliver "$work/$component.cdx.json" "$OUT/$component-$version.cdx.json"
