@@ -26,13 +26,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parents[1]
-# The files that the tests of nvpm need.
-NVPM = ["nvpm", "init.d", "docs", "tests/nvpm", "tests/lab/cuda"]
-# The files that the tests of the scripts need.
-SCRIPTS = ["init.d", "build", "debian", "rpm", "src", "Makefile", "dkms.conf"]
-SCRIPTS += ["nv_peer_mem.conf", "preload", "nvpm", "tests/scripts"]
-# The files that the tests of the container image's program need.
-CONTAINER = ["nvpm", "init.d", "build", "src", "Kbuild", "dkms.conf"]
+sys.path.insert(0, str(TOP / "tests/sweep"))
+from areas import AREAS, copied  # noqa: E402
 
 
 class Mutant(NamedTuple):
@@ -42,16 +37,6 @@ class Mutant(NamedTuple):
     file: str
     stands: str
     mistake: str
-
-
-def copied(names: list[str], to: Path) -> None:
-    for name in names:
-        (to / name).parent.mkdir(parents=True, exist_ok=True)
-        if (TOP / name).is_dir():
-            left_out = shutil.ignore_patterns("__pycache__", "target")
-            shutil.copytree(TOP / name, to / name, symlinks=True, ignore=left_out)
-        else:
-            shutil.copy(TOP / name, to / name)
 
 
 def put_in(mutant: Mutant, path: Path) -> None:
@@ -83,7 +68,7 @@ def copy_of_nvpm() -> Path:
     """Returns a copy of nvpm for all mistakes, because compiling the crates takes minutes."""
     directory = Path(tempfile.mkdtemp(prefix="mutants."))
     atexit.register(shutil.rmtree, directory)
-    copied(NVPM, directory)
+    copied(AREAS["nvpm"].needs, directory)
     return directory
 
 
@@ -115,14 +100,14 @@ def in_nvpm(mutant: Mutant, _copy: Path) -> bool:
 
 def in_scripts(mutant: Mutant, copy: Path) -> bool:
     """Returns whether the test passes in COPY with the mistake in a script."""
-    copied(SCRIPTS, copy)
+    copied(AREAS["scripts"].needs, copy)
     put_in(mutant, copy / mutant.file)
     return passes(f"tests/scripts/{mutant.test}", copy)
 
 
 def in_container(mutant: Mutant, copy: Path) -> bool:
     """Returns whether the test passes in COPY with the mistake in the image's program."""
-    copied(CONTAINER, copy)
+    copied(AREAS["keeper"].needs, copy)
     put_in(mutant, copy / "nvpm/keeper/src" / mutant.file)
     command = ["cargo", "test", "--quiet", "--locked", "--offline", "--package", "nvpm-keeper"]
     ran = subprocess.run(

@@ -2,6 +2,7 @@
 """The areas of a sweep: which files get mistakes, what the area's tests need, and which commands
 run them. The same tests run in `tests/run test`."""
 
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +19,21 @@ HOST = (
     "--config profile.test.package.host.opt-level=0 --config profile.test.package.host.debug=false "
     "--config profile.test.package.kernel_crate.opt-level=0 test --quiet"
 )
+
+
+# What a build makes is no part of a copy.
+MADE = ("__pycache__", "target", "prebuilt")
+
+
+def copied(names: list[str], to: Path) -> None:
+    """Copies files and directories of the checkout."""
+    for name in names:
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        if (TOP / name).is_dir():
+            left_out = shutil.ignore_patterns(*MADE)
+            shutil.copytree(TOP / name, to / name, symlinks=True, ignore=left_out)
+        else:
+            shutil.copy(TOP / name, to / name)
 
 
 @dataclass
@@ -39,31 +55,18 @@ class Area:
         return [name for name in names if not any(part in name for part in self.without)]
 
 
+# What the tests of several areas read: the programs, the scripts and the files that packages have.
+PROGRAMS = ["nvpm", "init.d", "build", "src", "Kbuild", "dkms.conf", "container", "docs"]
+RELEASE = [*PROGRAMS, *["preload", "build_release.sh", "debian", "rpm", "Makefile"]]
+SCRIPTS = "init.d/* build/configure build/make build/identity build/find/* build/dkms/*"
+SCRIPTS += " build/rust-assembly debian/*inst debian/*rm debian/post*.d/* debian/rust-metadata"
+SCRIPTS += " preload/build preload/link nvpm/compile"
+
 AREAS = {
     "nvpm": Area(
         RUST,
         ["nvpm/src/**/*.rs", "nvpm/foreign/src/*.rs"],
-        [
-            "nvpm",
-            "init.d",
-            "docs",
-            "tests/nvpm",
-            "tests/lab/cuda",
-            "tests/explain",
-            "tests/compare",
-            "dkms.conf",
-        ]
-        + [
-            "build",
-            "preload",
-            "src",
-            "build_release.sh",
-            "container",
-            "debian",
-            "rpm",
-            "Makefile",
-            "Kbuild",
-        ],
+        [*RELEASE, *["tests/nvpm", "tests/lab/cuda", "tests/explain", "tests/compare"]],
         [
             f"cd nvpm && {CARGO} --package nvpm --package nvpm-foreign --no-run",
             "cd nvpm && cargo build --quiet --locked --offline",
@@ -82,17 +85,7 @@ AREAS = {
     "keeper": Area(
         RUST,
         ["nvpm/keeper/src/*.rs"],
-        [
-            "nvpm",
-            "init.d",
-            "build",
-            "src",
-            "Kbuild",
-            "dkms.conf",
-            "container",
-            "tests/container",
-            "docs",
-        ],
+        [*PROGRAMS, "tests/container"],
         [
             f"cd nvpm && {CARGO} --package nvpm-keeper --no-run",
             "cd nvpm && cargo build --quiet --locked --offline --package nvpm-keeper",
@@ -130,38 +123,8 @@ AREAS = {
     ),
     "scripts": Area(
         SHELL,
-        [
-            "init.d/*",
-            "build/configure",
-            "build/make",
-            "build/identity",
-            "build/find/*",
-            "build/dkms/*",
-            "build/rust-assembly",
-        ]
-        + [
-            "debian/*inst",
-            "debian/*rm",
-            "debian/post*.d/*",
-            "debian/rust-metadata",
-            "preload/build",
-            "preload/link",
-            "nvpm/compile",
-        ],
-        [
-            "init.d",
-            "build",
-            "debian",
-            "rpm",
-            "src",
-            "Makefile",
-            "Kbuild",
-            "dkms.conf",
-            "nv_peer_mem.conf",
-            "preload",
-            "nvpm",
-        ]
-        + ["tests/scripts", "docs", "README.md", "build_release.sh", "container", "tests/nvpm"],
+        SCRIPTS.split(),
+        [*RELEASE, *["nv_peer_mem.conf", "README.md", "tests/scripts", "tests/nvpm"]],
         [],
         [f"{PYTEST} tests/scripts"],
         without=[".rules", ".service", ".preset", "README"],

@@ -20,7 +20,6 @@ import hashlib
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,7 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from areas import AREAS, TOP, Area
+from areas import AREAS, MADE, TOP, Area, copied
 from mistakes import Mistake, mistakes_in, put_in
 
 HERE = Path(__file__).resolve().parent
@@ -44,6 +43,11 @@ PATIENCE, LEAST_SECONDS = 4, 120
 
 def digest(*texts: bytes) -> str:
     return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
+
+
+def paths_of(path: Path) -> list[Path]:
+    """Returns a file, or the files of a directory."""
+    return [path] if path.is_file() else [one for one in sorted(path.rglob("*")) if one.is_file()]
 
 
 def judged() -> dict[str, str]:
@@ -60,15 +64,6 @@ class Copy:
     area: Area
     directory: Path
     seconds: float = field(default=0, init=False)
-
-    def make(self) -> None:
-        for name in self.area.needs:
-            (self.directory / name).parent.mkdir(parents=True, exist_ok=True)
-            if (TOP / name).is_dir():
-                left_out = shutil.ignore_patterns("__pycache__", "target", "prebuilt")
-                shutil.copytree(TOP / name, self.directory / name, symlinks=True, ignore=left_out)
-            else:
-                shutil.copy(TOP / name, self.directory / name)
 
     def run(self, command: str, limit: float | None) -> str:
         """Runs a command. Returns an empty text if it ends with 0, else its last lines."""
@@ -125,12 +120,8 @@ class Results:
         if self.path.exists():
             self.known = json.loads(self.path.read_text(encoding="utf-8"))
         self.sums = {file: digest((TOP / file).read_bytes()) for file in area.files()}
-        needed = [
-            path for name in area.needs for path in sorted((TOP / name).rglob("*")) or [TOP / name]
-        ]
-        read = [
-            path.read_bytes() for path in needed if path.is_file() and "target" not in path.parts
-        ]
+        needed = [path for name in area.needs for path in paths_of(TOP / name)]
+        read = [path.read_bytes() for path in needed if not set(MADE) & set(path.parts)]
         self.all = digest(*read)
         self.lock = threading.Lock()
 
@@ -192,7 +183,7 @@ def try_all(area: Area, mistakes: list[Mistake], results: Results) -> Counter[st
     with tempfile.TemporaryDirectory(prefix="sweep.") as directory:
         if any(results.of(mistake) is None for mistake in mistakes):
             first = Copy(area, Path(directory) / "0")
-            first.make()
+            copied(area.needs, first.directory)
             if warm := os.environ.get("SWEEP_TARGET"):
                 subprocess.run(["cp", "-a", warm, first.directory / "target"], check=True)
             first.prove()
