@@ -38,6 +38,8 @@ QUOTED = {
     SHELL: r"(?:(?<=\s)|^)#[^\n]*|'[^']*'",
 }
 TESTS_OF_A_FILE = r"^(?:pub\(crate\) )?mod tests \{\n.*?^\}"
+# The code of the KUnit suite. Its macro is empty in a module for users.
+KUNIT = r"^#ifdef NVPM_KUNIT\n.*?^#endif$|^\s*KUNIT_STATIC_STUB_REDIRECT\([^;]*;"
 HERE_DOCUMENT = r"<<-?'?(\w+)'?\n.*?^\s*\1$"
 WHOLE = re.DOTALL | re.MULTILINE
 
@@ -50,6 +52,8 @@ def code_of(text: str, language: str) -> str:
 
     if language == SHELL:
         text = re.sub(HERE_DOCUMENT, blank, text, flags=WHOLE)
+    if language == C:
+        text = re.sub(KUNIT, blank, text, flags=WHOLE)
     code = re.sub(QUOTED[language], blank, text, flags=WHOLE)
     return re.sub(TESTS_OF_A_FILE, blank, code, flags=WHOLE) if language == RUST else code
 

@@ -80,6 +80,8 @@ def test_shell(line: str, expected: str) -> None:
         ('    let text = "a == b && c < 1";', RUST),
         ("/* if (a < 1)\n * put(a, b);\n */", C),
         ("#if A > 1", C),
+        ("#ifdef NVPM_KUNIT\nvoid again(void)\n{\n\tinit(&all, 5 * HZ, 10);\n}\n#endif", C),
+        ("\tKUNIT_STATIC_STUB_REDIRECT(map, dev, addr,\n\t\t\t\t   len + 1);", C),
         ("# if [ 1 -eq 2 ]", SHELL),
         ("\tlocal a='a && b'", SHELL),
         ("mod tests {\n    if a == 1 {\n    }\n}", RUST),

@@ -60,6 +60,18 @@ TEST(warnings_are_limited)
 	TRUE(nvpm_ratelimit());
 }
 
+TEST(a_reference_keeps_the_module)
+{
+	this_module.references = 1;
+	TRUE(nvpm_try_module_get());
+	SAME(2, this_module.references);
+	nvpm_module_put();
+	SAME(1, this_module.references);
+	nvpm_module_put();
+	TRUE(!nvpm_try_module_get());
+	SAME(0, this_module.references);
+}
+
 static struct kset modules;
 static struct kobject objects[3];
 

@@ -38,7 +38,7 @@ static struct nvpm_region one(const char *name)
 {
 	struct nvpm_region region = {
 		.address = 0x7f0000001005, .len = 65526,
-		.process = { .born = 123456789012, .tgid = 40, .uid = 1000 },
+		.process = { .born = 12345678901234567, .tgid = 40, .uid = 1000 },
 		.since = 995, .domain = 0x10002, .devfn = 0x3ba3,
 		.client = NVPM_REVOCABLE, .state = NVPM_REGION_MAPPED,
 	};
@@ -58,17 +58,17 @@ TEST(a_mapped_region)
 	create();
 	regions[0].number = 3;
 	regions[0].region = one("python3");
-	SAME_TEXT(REGIONS "40 12345 5 0x7f0000001005 65526 nv_mem_revocable mapped 10002:3b:14.3 python3\n",
+	SAME_TEXT(REGIONS "40 1234567890 5 0x7f0000001005 65526 nv_mem_revocable mapped 10002:3b:14.3 python3\n",
 		  proc_content("regions", NULL));
 	regions[0].region.domain = 0;
 	regions[0].region.devfn = 0xff00;
-	SAME_TEXT(REGIONS "40 12345 5 0x7f0000001005 65526 nv_mem_revocable mapped 0000:ff:00.0 python3\n",
+	SAME_TEXT(REGIONS "40 1234567890 5 0x7f0000001005 65526 nv_mem_revocable mapped 0000:ff:00.0 python3\n",
 		  proc_content("regions", NULL));
 	regions[0].region.devfn = 0xffff;
-	SAME_TEXT(REGIONS "40 12345 5 0x7f0000001005 65526 nv_mem_revocable mapped 0000:ff:1f.7 python3\n",
+	SAME_TEXT(REGIONS "40 1234567890 5 0x7f0000001005 65526 nv_mem_revocable mapped 0000:ff:1f.7 python3\n",
 		  proc_content("regions", NULL));
 	regions[0].region.domain = NVPM_NO_DEVICE;
-	SAME_TEXT(REGIONS "40 12345 5 0x7f0000001005 65526 nv_mem_revocable mapped - python3\n",
+	SAME_TEXT(REGIONS "40 1234567890 5 0x7f0000001005 65526 nv_mem_revocable mapped - python3\n",
 		  proc_content("regions", NULL));
 }
 
@@ -87,7 +87,7 @@ TEST(each_state)
 		regions[0].region = one("a");
 		regions[0].region.state = state;
 		snprintf(expected, sizeof(expected),
-			 REGIONS "40 12345 5 0x7f0000001005 65526 nv_mem_revocable %s 10002:3b:14.3 a\n",
+			 REGIONS "40 1234567890 5 0x7f0000001005 65526 nv_mem_revocable %s 10002:3b:14.3 a\n",
 			 names[state]);
 		SAME_TEXT(expected, proc_content("regions", NULL));
 	}

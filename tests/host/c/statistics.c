@@ -100,6 +100,8 @@ TEST(comes_and_goes)
 	TRUE(sysfs_directory->parent == &this_module.mkobj.kobj);
 	nvpm_statistics_remove();
 	TRUE(!sysfs_directory);
+	/* The module's code must stay until the last user of the directory has released it. */
+	SAME(0, completed);
 }
 
 TEST(nothing_stays_of_what_fails)
@@ -107,6 +109,7 @@ TEST(nothing_stays_of_what_fails)
 	faults.kobject_add = true;
 	SAME(-ENOMEM, nvpm_statistics_create(names));
 	TRUE(!sysfs_directory);
+	SAME(0, completed);
 	faults.kobject_add = false;
 	/* The directory can be created again, because its last reference was put. */
 	SAME(0, nvpm_statistics_create(names));

@@ -259,9 +259,12 @@ void run_thread(void (*work)(void))
 	let_run(1);
 }
 
+int completed;
+
 void complete(struct completion *what)
 {
 	what->done++;
+	completed++;
 }
 
 void wait_for_completion(struct completion *what)
@@ -270,6 +273,7 @@ void wait_for_completion(struct completion *what)
 	if (!what->done)
 		stuck("waits for what is never complete");
 	what->done--;
+	completed--;
 }
 
 /* ---- objects ---- */
@@ -325,6 +329,20 @@ struct module this_module, callback_module;
 void __module_get(struct module *module)
 {
 	module->references++;
+}
+
+bool try_module_get(struct module *module)
+{
+	if (!module->references)
+		return false;
+	module->references++;
+	return true;
+}
+
+void module_put(struct module *module)
+{
+	TRUE(module->references > 0);
+	module->references--;
 }
 
 /* ---- tasks ---- */

@@ -144,6 +144,8 @@ struct completion {
 #define DECLARE_COMPLETION(name) struct completion name = { 0 }
 void complete(struct completion *what);
 void wait_for_completion(struct completion *what);
+/* How many completions nobody has waited for. */
+extern int completed;
 
 /* Objects, and files in sysfs. */
 struct kobject;
@@ -206,8 +208,9 @@ extern struct module this_module, callback_module;
 #ifndef THIS_MODULE
 #define THIS_MODULE (&this_module)
 #endif
-bool try_module_get(struct module *module) NO_BODY;
-void module_put(struct module *module) NO_BODY;
+/* A module without a reference is one that the kernel is unloading. */
+bool try_module_get(struct module *module);
+void module_put(struct module *module);
 void __module_get(struct module *module);
 #define __init
 #define module_init(function) int (*const callback_module_init)(void) = (function)
