@@ -39,13 +39,14 @@ def copied(names: list[str], to: Path) -> None:
 @dataclass
 class Area:
     """`globs` are the files that get mistakes, `needs` what is copied. A mistake does not compile
-    if one of `builds` fails. It is noticed if one of `tests` fails."""
+    if one of `builds` fails. It is noticed if one of `tests`, or of the `slow` tests, fails."""
 
     language: str
     globs: list[str]
     needs: list[str]
     builds: list[str]
     tests: list[str]
+    slow: list[str] = field(default_factory=list)
     # Parts of the names of files that get none, because they are no part of the product.
     without: list[str] = field(default_factory=list)
 
@@ -62,6 +63,8 @@ SCRIPTS = "init.d/* build/configure build/make build/identity build/find/* build
 SCRIPTS += " build/rust-assembly debian/*inst debian/*rm debian/post*.d/* debian/rust-metadata"
 SCRIPTS += " preload/build preload/link nvpm/compile"
 
+TABLES = ["judged", "commands", "varied", "machines", "programs_by_pair", "selftest"]
+
 AREAS = {
     "nvpm": Area(
         RUST,
@@ -72,11 +75,14 @@ AREAS = {
             "cd nvpm && cargo build --quiet --locked --offline",
         ],
         [
-            f"cd nvpm && {CARGO} --package nvpm-foreign",
-            f"cd nvpm && {CARGO} --bin nvpm-bin",
-            f"cd nvpm && {CARGO} --test program",
+            # This test measures time, and takes most of the time of all.
+            f"cd nvpm && {CARGO} --bin nvpm-bin -- --skip the_time_for_a_line",
             f"cd nvpm && {CARGO} --test public_logs",
-            f"cd nvpm && {CARGO} --test tables",
+            *(f"cd nvpm && NVPM_FIRST=1 {CARGO} --test tables -- {table}" for table in TABLES),
+        ],
+        [
+            f"cd nvpm && {CARGO} --package nvpm-foreign",
+            f"cd nvpm && {CARGO} --test program",
             f"{PYTEST} tests/explain tests/compare",
             f"NVPM_BIN=$CARGO_TARGET_DIR/debug/nvpm-bin {PYTEST} tests/nvpm",
         ],

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Runs nvpm on machines that are made of files, which the tables of tests/nvpm describe. Prints a line `ok` for each
 //! command that was run. `cargo test --test tables -- [TABLE] [WORDS OF A TITLE]` runs some of them, and `-- --make
-//! DIRECTORY [LINE]...` makes a machine. `NVPM_BIN` names another program.
+//! DIRECTORY [LINE]...` makes a machine. `NVPM_BIN` names another program, and with `NVPM_FIRST` the first failure ends
+//! the run.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::expect_used,
@@ -77,6 +78,9 @@ fn make(words: &[String]) -> ExitCode {
 
 fn work_on(work: &Work, places: &Places, scratch: &Path) {
     loop {
+        if env::var_os("NVPM_FIRST").is_some() && !work.failed.lock().unwrap().is_empty() {
+            return;
+        }
         let number = work.next.fetch_add(1, Ordering::Relaxed);
         let Some((table, case)) = work.cases.get(number) else { return };
         let directory = scratch.join(number.to_string());
