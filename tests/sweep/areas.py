@@ -83,7 +83,7 @@ AREAS = {
         [
             f"cd nvpm && {CARGO} --package nvpm-foreign",
             f"cd nvpm && {CARGO} --test program",
-            f"{PYTEST} tests/explain tests/compare",
+            f"NVPM_BIN=$CARGO_TARGET_DIR/debug/nvpm-bin {PYTEST} tests/explain tests/compare",
             f"NVPM_BIN=$CARGO_TARGET_DIR/debug/nvpm-bin {PYTEST} tests/nvpm",
         ],
         without=["src/redact/tests.rs", "src/made.rs", "foreign/src/abi.rs"],
