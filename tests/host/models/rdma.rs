@@ -137,6 +137,7 @@ impl Client {
         // SAFETY: The arguments follow the contract of `acquire`.
         let mine = unsafe { acquire(address, len, none, none.cast(), &mut context) };
         world().linux.module.runs("the end of acquire");
+        assert!(matches!(mine, 0 | 1), "acquire returns {mine}");
         (mine > 0).then_some(context)
     }
 }
@@ -266,7 +267,8 @@ impl Registration {
             .dma_unmap
             .expect("a client has dma_unmap");
         // SAFETY: The arguments follow the contract of `dma_unmap`.
-        unsafe { dma_unmap(self.table.as_ptr(), self.context, self.device) };
+        let result = unsafe { dma_unmap(self.table.as_ptr(), self.context, self.device) };
+        assert_eq!(result, 0, "dma_unmap returns an error");
         assert!(
             !self.is_mapped_by_driver(),
             "mapped by the driver after dma_unmap"

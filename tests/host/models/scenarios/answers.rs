@@ -86,9 +86,10 @@ fn a_large_range_that_is_nobodys() {
         for module in [Module::revocable, Module::persistent] {
             let module = module();
             allocate(A);
-            for address in [A, B] {
+            // The shorter one is one page longer than a range that is pinned without a check.
+            for (address, len) in [(A, 1 << 43), (B, 1 << 43), (B, (64 << 30) + GPU_PAGE)] {
                 let request = Request {
-                    len: 1 << 43,
+                    len,
                     ..page(address)
                 };
                 assert_eq!(register(request).err(), Some(EFAULT));
@@ -107,7 +108,8 @@ fn a_large_range_of_two_allocations() {
     explore(Any, || {
         for module in [Module::revocable, Module::persistent] {
             let module = module();
-            let len = 1 << 44;
+            // One page more than a GPU can have.
+            let len = (1 << 40) + GPU_PAGE;
             let end = A + len - 2 * GPU_PAGE;
             allocate(A);
             allocate(end);
@@ -157,6 +159,7 @@ fn a_large_range_of_one_allocation() {
         (65, -12),
         (268, 0),
         (268, -524),
+        (1024, 0),
     ] {
         for module in modules {
             explore(UpTo(1), move || {
