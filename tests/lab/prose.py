@@ -45,7 +45,7 @@ def prose(path: str, text: str) -> Iterator[tuple[int, str]]:
     if suffix in PAGES:
         yield from ((at, line) for at, line in lines if not line.startswith(("    ", "|", "[")))
     elif suffix in (".c", ".h"):
-        yield from between(lines, r"/\*+\s?", r"\*/", r"^\s*\*/?\s?")
+        yield from between(lines, r"/\*+\s?", r"\*/", r"^\s*\*(?!/)\s?")
     elif suffix == ".py":
         yield from between(lines, r'^\s*[rf]?"""', '"""', r"^\s*")
         yield from matches(lines, re.compile(r"(?:^\s*|  )# ?(.*)"))
@@ -103,7 +103,8 @@ def measure(path: str) -> tuple[Figures, list[str]]:
         figures.dense += dense
         figures.blocks += begins
         figures.riddles += riddle
-        before = at
+        # A paragraph of a page, or of a comment, is a block of its own.
+        before = at if words.strip() else -1
         if dense or riddle:
             shown.append(f"{path}:{at}: {words.strip()}")
     return figures, shown
