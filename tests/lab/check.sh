@@ -97,7 +97,7 @@ check_shell() {
 	# The files of one program use each other's variables, and in the service also each other's
 	# functions.
 	service="^\./init\.d/"
-	parts="^\./tests/(nvpm|packages|guest|host/mutants)/|^\./build/(configure$|rust-assembly$|find/|dkms/)"
+	parts="^\./tests/(nvpm|packages|guest)/|^\./build/(configure$|rust-assembly$|find/|dkms/)"
 	parts+="|^\./tests/lab/(check\.sh|backports|build_messages|core_messages)$"
 	# A user's locale changes the results of tr and sort, and the messages of compilers and
 	# dkms. So programs must set the locale. The exceptions are files that only call programs
@@ -174,7 +174,7 @@ parameter_places="src/c/nvpm.h src/include/bindings.rs src/parameters.rs README.
 # places_without PARAMETER: prints the files that do not name the parameter.
 places_without() {
 	local place
-	for place in $parameter_places tests/host/mutants; do
+	for place in $parameter_places tests/sweep/thought; do
 		grep -rqE "(^|[^a-z_])(nvpm_|param_)?$1($|[^a-z_])" "$place" || echo "$place does not name the parameter $1"
 	done
 }
@@ -191,7 +191,7 @@ check_parameters() {
 	done >>/tmp/places
 	cat /tmp/places
 	[ ! -s /tmp/places ]
-	[ "$(places_without no_such_parameter | wc -l)" = "$(wc -w <<<"$parameter_places mutants")" ]
+	[ "$(places_without no_such_parameter | wc -l)" = "$(wc -w <<<"$parameter_places thought")" ]
 }
 
 # Measures how plainly comments and pages are written.
@@ -275,8 +275,8 @@ refused_for_glibc() {
 }
 
 # Tests the scripts of the service, of dkms and of the packages on systems that are made of files, and
-# which mistakes a sweep makes.
-check_scripts() { python3 -B -m pytest -q -p no:cacheprovider tests/scripts tests/sweep; }
+# which mistakes a sweep makes, and what counts as prose.
+check_scripts() { python3 -B -m pytest -q -p no:cacheprovider tests/scripts tests/sweep tests/lab/test_prose.py; }
 
 # Runs updates and removals at which the power is cut or a disk is full with dkms itself.
 check_dkms_steps() {
@@ -285,16 +285,7 @@ check_dkms_steps() {
 	done
 }
 
-# Checks that, for each mutant of nvpm, the test that the mutant names fails.
-check_nvpm_mutants() {
-	build_nvpm
-	python3 -B tests/try_mutants.py nvpm
-}
-check_scripts_mutants() { python3 -B tests/try_mutants.py scripts; }
-check_container_mutants() { CARGO_HOME=/opt/nvpm-crates python3 -B tests/try_mutants.py container; }
-check_preload_mutants() { CC=gcc-14 python3 -B tests/try_mutants.py preload; }
-
-# Makes mechanical mistakes in the files of an area, and checks that a test notices each ($SWEEP).
+# Makes small mistakes in the files of an area, and checks that a test notices each ($SWEEP).
 check_sweep() {
 	# The copies, with what cargo makes, would fill the memory.
 	export TMPDIR=/var/tmp
@@ -305,6 +296,14 @@ check_sweep() {
 	# shellcheck disable=SC2086 # words
 	python3 -B tests/sweep/sweep.py $SWEEP
 }
+
+# Checks that a test notices each mistake that people thought of.
+check_thought_module() { SWEEP="module --thought" check_sweep; }
+check_thought_c() { SWEEP="c --thought" check_sweep; }
+check_thought_preload() { SWEEP="preload --thought" check_sweep; }
+check_thought_keeper() { SWEEP="keeper --thought" check_sweep; }
+check_thought_nvpm() { SWEEP="nvpm --thought" check_sweep; }
+check_thought_scripts() { SWEEP="scripts --thought" check_sweep; }
 
 # Tests the preloaded library in real processes, with doubles of its neighbours.
 check_preload() {
@@ -349,7 +348,7 @@ check_container() {
 
 # Checks how Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm/licences tests/container tests/try_mutants.py tests/compare tests/explain tests/nvpm tests/preload tests/scripts tests/lab tests/host tests/sweep)
+	local written=(nvpm/licences tests/container tests/compare tests/explain tests/nvpm tests/preload tests/scripts tests/lab tests/host tests/sweep)
 	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda tests/guest/operators)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"
@@ -625,15 +624,6 @@ check_arithmetic() {
 	else
 		echo "note not watched by Miri, which this rustc does not have"
 	fi
-}
-
-# Checks that the lines that each mutant quotes are in its file.
-check_mutants_fit() { CARGO_TARGET_DIR=/tmp/fit tests/host/mutants/run --fit; }
-
-# Checks that, for each mutant, the test that the mutant names fails.
-check_mutants() {
-	in_host
-	mutants/run ${TESTS:+"$TESTS"}
 }
 
 "check_$1"

@@ -28,7 +28,7 @@ PLACES = {
 }
 
 # Checks that can run a single test: `tests/run host models::freed`.
-TESTED = {"models", "arithmetic", "kernel_crate", "c_half", "mutants"}
+TESTED = {"models", "arithmetic", "kernel_crate", "c_half"}
 
 # The headers that a scenario's comment may have.
 HEADERS = {"Shows": ".+", "Clock": "instructions, .*|instructions"}

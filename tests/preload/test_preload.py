@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Tests libnvpm_preload.so in real processes, with doubles of the kernel, of
-libibverbs and of libcuda. For each
-test, mutants.py has a mistake that the test must notice."""
+"""Tests libnvpm_preload.so in real processes, with doubles of the kernel, of libibverbs and of
+libcuda."""
 
 import errno
 import os

@@ -27,6 +27,16 @@ class Mistake(NamedTuple):
         have changed."""
         return f"{self.file}: {self.stands.strip()} -> {self.instead.strip() or 'nothing'}"
 
+    @property
+    def place(self) -> str:
+        return f"line {self.line}, {self.kind}"
+
+    def put_in(self, text: str) -> str:
+        lines = text.split("\n")
+        assert lines[self.line - 1] == self.stands, f"{self.file} has changed"
+        lines[self.line - 1] = self.instead
+        return "\n".join(lines)
+
 
 # ---- what is code ---------------------------------------------------------------
 
@@ -35,7 +45,8 @@ QUOTED = {
     RUST: COMMENTS
     + r"""|b?r(#*)".*?"\1|b?"(?:\\.|[^"\\])*"|b?'(?:\\[^\n']+|[^\\'])'|#!?\[[^\n]*\]$""",
     C: COMMENTS + r"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'|^[ \t]*#[^\n]*""",
-    SHELL: r"(?:(?<=\s)|^)#[^\n]*|'[^']*'",
+    # What is in double quotes may be code, but an apostrophe in it is none.
+    SHELL: r"""(?:(?<=\s)|^)#[^\n]*|\\[^\n]|"(?:\\.|[^"\\])*"|'[^']*'""",
 }
 TESTS_OF_A_FILE = r"^(?:pub\(crate\) )?mod tests \{\n.*?^\}"
 # The code of the KUnit suite. Its macro is empty in a module for users.
@@ -48,6 +59,8 @@ def code_of(text: str, language: str) -> str:
     """Returns the text with blanks in place of comments and of strings, which are no code."""
 
     def blank(found: re.Match[str]) -> str:
+        if language == SHELL and found.group().startswith('"'):
+            return found.group()
         return re.sub(r"[^\n]", " ", found.group())
 
     if language == SHELL:
@@ -121,6 +134,32 @@ def numbers(code: str) -> Iterator[Change]:
         yield "one more", *found.span(1), str(int(found.group(1).replace("_", "")) + 1)
 
 
+def twice(code: str) -> Iterator[Change]:
+    """A constant that stands for something outside, such as a limit of the kernel."""
+    if re.match(r"\s*(pub(\(\w+\))? )?const ", code):
+        for found in re.finditer(r"(?<![\w.])([1-9][\d_]+)(?![\w.])", code):
+            yield "twice", *found.span(1), str(int(found.group(1).replace("_", "")) * 2)
+
+
+def alternatives(code: str, line: str) -> Iterator[Change]:
+    """One of several patterns that is missing, and one arm of several."""
+    patterns = [found.span(1) for found in re.finditer(r"\(([^()]*\| [^()]*)\)", code)]
+    if arm := re.search(r" (if .* )?=>", code):
+        patterns.append((len(line) - len(line.lstrip()), arm.start()))
+    for begin, end in patterns:
+        # A string is blank in the code, so only the bar itself says where the next pattern begins.
+        joints = [begin + joint.start() for joint in re.finditer(r" \|(?= )", code[begin:end])]
+        edges = list(zip([begin, *(at + 3 for at in joints)], [*joints, end], strict=True))
+        whole = all(
+            code[one:other].count("(") == code[one:other].count(")") for one, other in edges
+        )
+        for left_out in edges if joints and whole else []:
+            rest = [line[one:other] for one, other in edges if (one, other) != left_out]
+            yield "alternative", begin, end, " | ".join(rest)
+    if re.match(r"\s+\S.* => [^{]*,$", code) and code.count("(") == code.count(")"):
+        yield "arm", 0, len(line), ""
+
+
 def is_call(code: str, at: int) -> bool:
     """Returns whether the innermost bracket around a place is that of a call."""
     depth = 0
@@ -167,6 +206,10 @@ def only_first(code: str, language: str) -> Iterator[Change]:
             yield "first alone", *found.span(1), f"({found.group(1)}).into_iter().take(1)"
         for found in re.finditer(r"\.iter\(\)(?!\.take)", code):
             yield "first alone", *found.span(), ".iter().take(1)"
+        # A machine of files on which there is only one such file is too simple.
+        if found := re.search(r"\.glob\(.*\)(?=;$)", code):
+            first = ".into_iter().take(1).collect::<Vec<_>>()"
+            yield "first alone", found.end(), found.end(), first
         for found in re.finditer(r"\b(while)(?= let )", code):
             yield "first alone", *found.span(1), "if"
     if language == SHELL:
@@ -178,7 +221,7 @@ def only_first(code: str, language: str) -> Iterator[Change]:
 NO_COMMAND = "if|then|else|elif|fi|do|done|case|esac|for|while|local|return|exit"
 GOES_ON = ("\\", "|", "&&", "||")
 NO_STATEMENT = (
-    "let|return|use|mod|pub|const|static|type|break|continue|extern|struct|goto|else|unsafe"
+    "let (?!_ )|return|use|mod|pub|const|static|type|break|continue|extern|struct|goto|else|unsafe"
 )
 NO_STATEMENT += "|impl|enum|case|fn"
 # In C, a line of a type and a name is a declaration.
@@ -197,7 +240,8 @@ def statement_left_out(code: str, previous: str, language: str) -> Iterator[Chan
     parameters, is none."""
     if not re.search(r"([;{}:]|^\s*|\*/|=>)\s*$", previous) or code.count("(") != code.count(")"):
         return
-    if not re.match(rf"\s+(?!({NO_STATEMENT})\b)[*&]*[\w:.]+[^{{}}]*;$", code):
+    call = r"(unsafe|let _ = unsafe) \{ [^{}]*\};$"
+    if not re.match(rf"\s+({call}|(?!({NO_STATEMENT})\b)[*&]*[\w:.]+[^{{}}]*;$)", code):
         return
     if language == RUST and re.search(r"\(\w+: ", code):
         return
@@ -216,6 +260,10 @@ def changes(code: str, line: str, previous: str, language: str) -> Iterator[Chan
         for found in re.finditer(r"\bif ([^;]+); then", code):
             yield "guard", *found.span(1), "true"
             yield "guard", *found.span(1), "false"
+        for found in re.finditer(r"(?<![\w$])((?:! )?\[ [^]]* \] (?:&&|\|\|) )", code):
+            yield "condition", *found.span(1), ""
+        if re.match(r"\s*[^()]+\) .* ;;$", code):
+            yield "arm", 0, len(line), ""
     else:
         yield from words(code, "comparison", COMPARE, r" ({}) ")
         yield from words(code, "arithmetic", COMPUTE, r"(?<=[\w)\]]) ({}) (?=[\w(&*])")
@@ -227,6 +275,8 @@ def changes(code: str, line: str, previous: str, language: str) -> Iterator[Chan
         yield from swapped(code)
     if language == RUST:
         yield from conditions(code, line, r"\bif ([^{}]+?)(?: \{$| =>)")
+        yield from alternatives(code, line)
+        yield from twice(code)
     if language == C:
         yield from conditions(code, line, r"\bif \((.+)\)(?: \{)?$")
     yield from numbers(code)
@@ -252,10 +302,3 @@ def mistakes_in(file: str, text: str, language: str) -> list[Mistake]:
                 found.append(Mistake(file, number, kind, line, wrong))
         previous = code.rstrip()
     return found
-
-
-def put_in(mistake: Mistake, text: str) -> str:
-    lines = text.split("\n")
-    assert lines[mistake.line - 1] == mistake.stands, f"{mistake.file} has changed"
-    lines[mistake.line - 1] = mistake.instead
-    return "\n".join(lines)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from areas import MADE, TOP, Area
 from mistakes import Mistake
+from thought import Thought, thoughts
 
 KEPT = Path(os.environ.get("SWEEP_KEPT", "/tmp/sweep"))
 NOTICED, UNNOTICED, NO_PROGRAM = "noticed", "NOT NOTICED", "does not compile"
@@ -33,21 +34,23 @@ class Results:
         self.known: dict[str, tuple[str, str, str]] = {}
         if self.path.exists():
             self.known = json.loads(self.path.read_text(encoding="utf-8"))
-        self.sums = {file: digest((TOP / file).read_bytes()) for file in area.files()}
+        # The files as they are when the sweep begins, because people go on working.
+        mine = {*area.files(), *(one.file for one in thoughts(name))}
+        self.sums = {file: digest((TOP / file).read_bytes()) for file in mine}
         needed = [path for name in area.needs for path in files_of(TOP / name)]
         read = [path.read_bytes() for path in needed if not set(MADE) & set(path.parts)]
         self.all = digest(*read)
         self.lock = threading.Lock()
 
-    def of(self, mistake: Mistake) -> str | None:
+    def of(self, mistake: Mistake | Thought) -> str | None:
         outcome, file, every = self.known.get(mistake.name(), ("", "", ""))
         fits = every == self.all if outcome == UNNOTICED else file == self.sums[mistake.file]
         return outcome if outcome and fits else None
 
-    def was_missed(self, mistake: Mistake) -> bool:
+    def was_missed(self, mistake: Mistake | Thought) -> bool:
         return self.known.get(mistake.name(), ("", "", ""))[0] == UNNOTICED
 
-    def keep(self, mistake: Mistake, outcome: str) -> None:
+    def keep(self, mistake: Mistake | Thought, outcome: str) -> None:
         with self.lock:
             self.known[mistake.name()] = (outcome, self.sums[mistake.file], self.all)
             new = self.path.with_suffix(".new")

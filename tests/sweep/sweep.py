@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""sweep.py AREA [--seed N] [--count N] [--files WORD...] [--again]: makes mechanical mistakes in
-the area's files, and says which of them no test notices.
+"""sweep.py AREA [--seed N] [--count N] [--files WORD...] [--kind WORD] [--again] [--thought]: makes
+mistakes in the area's files, and says which of them no test notices.
 
-Without --files, takes COUNT mistakes (default 100) of all that the rules can make, by SEED. With
---files, takes all mistakes of the files whose names contain one of the words. --again takes only
-mistakes that were not noticed. Results are kept (results.py).
+Without --files, takes COUNT mistakes (default 100) of all that the rules can make (mistakes.py), by
+SEED, or of those of one kind. With --files, takes all of the files whose names contain one of the
+words. --again takes only mistakes that were not noticed, and --thought those that people thought of
+(thought.py). Results are kept (results.py).
 
 The mistakes in `judged` are left out: each names the reason why the program stays the same.
 
@@ -21,17 +22,19 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from areas import AREAS, TOP, Area, copied
 from mistakes import Mistake, mistakes_in
 from results import KEPT, NO_PROGRAM, NOTICED, UNNOTICED, Results
+from thought import Thought, thoughts
 from trial import Copy
 
 HERE = Path(__file__).resolve().parent
 GROUP = 20
+Made = Mistake | Thought
 
 
 def judged() -> dict[str, str]:
@@ -50,16 +53,20 @@ def possible(area: Area) -> list[Mistake]:
     return [one for name, one in unique.items() if name not in same]
 
 
-def chosen(area: Area, results: Results, options: argparse.Namespace) -> list[Mistake]:
-    every = possible(area)
+def chosen(area: Area, results: Results, options: argparse.Namespace) -> list[Made]:
+    every: Sequence[Made] = thoughts(options.area) if options.thought else possible(area)
     if options.again:
-        return [one for one in every if results.was_missed(one)]
+        every = [one for one in every if results.was_missed(one)]
     if options.files:
-        return [one for one in every if any(word in one.file for word in options.files)]
-    return random.Random(options.seed).sample(every, min(options.count, len(every)))
+        every = [one for one in every if any(word in one.file for word in options.files)]
+    if options.kind:
+        every = [one for one in every if options.kind in one.place]
+    if options.again or options.files or options.thought:
+        return list(every)
+    return random.Random(options.seed).sample(list(every), min(options.count, len(every)))
 
 
-def groups(mistakes: list[Mistake]) -> Iterator[list[Mistake]]:
+def groups(mistakes: list[Made]) -> Iterator[list[Made]]:
     """Returns groups of mistakes that are in different files."""
     left = list(mistakes)
     while left:
@@ -77,17 +84,16 @@ class Sweep:
         self.area, self.results = area, results
         self.outcomes: Counter[str] = Counter()
         self.copies: list[Copy] = []
-        self.left: list[Mistake] = []
+        self.left: list[Made] = []
         self.lock = threading.Lock()
 
-    def says(self, mistake: Mistake, outcome: str) -> None:
+    def says(self, mistake: Made, outcome: str) -> None:
         with self.lock:
             self.outcomes[outcome] += 1
             count = self.outcomes.total()
-            place = f"{count} {outcome}: line {mistake.line}, {mistake.kind}"
-            print(f"{place}: {mistake.name()}", flush=True)
+            print(f"{count} {outcome}: {mistake.place}: {mistake.name()}", flush=True)
 
-    def found(self, mistake: Mistake, outcome: str) -> None:
+    def found(self, mistake: Made, outcome: str) -> None:
         self.results.keep(mistake, outcome)
         self.says(mistake, outcome)
 
@@ -96,16 +102,16 @@ class Sweep:
         copied(self.area.needs, first.directory)
         if warm := os.environ.get("SWEEP_TARGET"):
             subprocess.run(["cp", "-a", warm, first.directory / "target"], check=True)
-        first.prove()
-        seconds = sum(first.seconds.values())
-        print(f"without a mistake, the tests pass in {seconds:.0f} s", flush=True)
+            first.compiles_its_own()
+        first.prove([*self.area.builds, *self.area.tests])
         self.copies.append(first)
         for each in range(1, number):
             other = Copy(self.area, directory / str(each), first.seconds)
             subprocess.run(["cp", "-a", first.directory, other.directory], check=True)
+            other.compiles_its_own()
             self.copies.append(other)
 
-    def tries_alone(self, mistake: Mistake) -> None:
+    def tries_alone(self, mistake: Made) -> None:
         copy = self.copies.pop()
         try:
             if not copy.compiles([mistake]):
@@ -117,16 +123,16 @@ class Sweep:
             else:
                 self.found(mistake, UNNOTICED)
         finally:
-            copy.put_right([mistake])
+            copy.put_right()
             self.copies.append(copy)
 
-    def tries_together(self, group: list[Mistake]) -> None:
+    def tries_together(self, group: list[Made]) -> None:
         copy = self.copies.pop()
         try:
             # Mistakes that compile alone and not together need not be an error of this program.
             fails = not copy.compiles(group) or copy.notices(self.area.slow, "")
         finally:
-            copy.put_right(group)
+            copy.put_right()
             self.copies.append(copy)
         if fails and len(group) > 1:
             half = len(group) // 2
@@ -136,7 +142,7 @@ class Sweep:
             for mistake in group:
                 self.found(mistake, NOTICED if fails else UNNOTICED)
 
-    def tries_all(self, mistakes: list[Mistake]) -> None:
+    def tries_all(self, mistakes: list[Made]) -> None:
         new = []
         for mistake in mistakes:
             if outcome := self.results.of(mistake):
@@ -151,6 +157,8 @@ class Sweep:
             with ThreadPoolExecutor(number) as several:
                 list(several.map(self.tries_alone, new))
                 print(f"{len(self.left)} are left for the slow tests", flush=True)
+                if self.left:
+                    self.copies[0].prove(self.area.slow)
                 list(several.map(self.tries_together, groups(self.left)))
 
 
@@ -160,7 +168,9 @@ def main() -> str | None:
     parser.add_argument("--seed", type=int, default=random.randrange(10000))
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--files", nargs="+")
+    parser.add_argument("--kind", default="")
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--thought", action="store_true")
     options = parser.parse_args()
     area = AREAS[options.area]
     KEPT.mkdir(parents=True, exist_ok=True)

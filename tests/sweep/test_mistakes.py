@@ -3,7 +3,9 @@
 
 import pytest
 
-from mistakes import RUST, SHELL, C, mistakes_in, put_in
+from areas import AREAS, TOP
+from mistakes import RUST, SHELL, C, mistakes_in
+from thought import Thought, thoughts
 
 
 def made(text: str, language: str) -> set[str]:
@@ -25,6 +27,10 @@ def made(text: str, language: str) -> set[str]:
         ("    for one in &all {", "for one in (&all).into_iter().take(1) {"),
         ("    let it = all.iter().max();", "let it = all.iter().min();"),
         ("    let it = all.iter().max();", "let it = all.iter().take(1).max();"),
+        (
+            "    let files = machine.glob(&ALL);",
+            "let files = machine.glob(&ALL).into_iter().take(1).collect::<Vec<_>>();",
+        ),
         ("    while let Some(one) = next() {", "if let Some(one) = next() {"),
         ("    put(number, pin, device);", "put(pin, number, device);"),
         ("    put(number, pin, device);", ""),
@@ -32,6 +38,13 @@ def made(text: str, language: str) -> set[str]:
         ("    let end = start + len;", "let end = start - len;"),
         ("    let free = !self.used;", "let free = self.used;"),
         ("        && other.is_some()", ""),
+        ("    unsafe { close(self.0) };", ""),
+        ("    let _ = unsafe { release(self.0) };", ""),
+        ("    Err(EFAULT | ENOMEM) => 0,", "Err(ENOMEM) => 0,"),
+        ("    Err(EFAULT | ENOMEM) => 0,", "Err(EFAULT) => 0,"),
+        ('    "a" | "b" | "c" if more => {', '"a" | "c" if more => {'),
+        ("    Phase::Mapped { .. } => Some(1),", ""),
+        ("    const MOST: usize = 1_000;", "const MOST: usize = 2000;"),
     ],
 )
 def test_rust(line: str, expected: str) -> None:
@@ -62,6 +75,11 @@ def test_c(line: str, expected: str) -> None:
         ('\t[ "$1" -le 3 ] || return 1', '[ "$1" -le 3 ] && return 1'),
         ('\t[ "$1" -le 3 ] || return 1', '[ "$1" -le 3 ] || return 0'),
         ("\tunload nv_peer_mem", ":"),
+        ('\t[ -z "$a" ] || [ -L "$b" ] || "$b"', '[ -L "$b" ] || "$b"'),
+        ('\t[ -z "$a" ] || [ -L "$b" ] || "$b"', '[ -z "$a" ] || "$b"'),
+        ("\t75) exit 1 ;;", ""),
+        ("\tsed 's/[\"'\\'']//g' | tail -n 1", "sed 's/[\"'\\'']//g' | head -n 1"),
+        ("\techo \"it's\" | tail -n 1 # it's", "echo \"it's\" | head -n 1 # it's"),
         (
             '\tfor kernel in "$@"; do',
             'for kernel in "$@"; do [ -z "${swept-}" ] || continue; swept=1',
@@ -99,4 +117,20 @@ def test_nothing_is_changed(text: str, language: str) -> None:
 def test_a_mistake_is_put_into_its_line() -> None:
     text = "{\n    a == b;\n    a == b;\n}\n"
     second = [one for one in mistakes_in("file", text, RUST) if one.line == 3][0]
-    assert put_in(second, text).splitlines()[1:3] == ["    a == b;", second.instead]
+    assert second.put_in(text).splitlines()[1:3] == ["    a == b;", second.instead]
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_mistakes_of_people_fit_their_files(area: str) -> None:
+    every = thoughts(area)
+    assert every and len({one.name() for one in every}) == len(every)
+    for one in every:
+        text = (TOP / one.file).read_text(encoding="utf-8")
+        assert one.put_in(text) != text
+
+
+def test_pieces_are_found_in_the_old_text() -> None:
+    moved = Thought("file", "Moved.", ("-a();", "...", " b();", "+a();"))
+    assert moved.put_in("a();\nb();\n") == "b();\na();\n"
+    with pytest.raises(AssertionError):
+        moved.put_in("a();\na();\nb();\n")

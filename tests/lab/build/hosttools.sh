@@ -2,12 +2,12 @@
 # shellcheck shell=bash
 #
 # Installs the parts of Debian that the tests on the host need in addition to the base: the crates
-# that they depend on, compiled once, and the programs that apply mutants and watch memory.
+# that they depend on, compiled once, and valgrind, which watches memory.
 set -euo pipefail
 # shellcheck source=SCRIPTDIR/crates.sh
 . /in/crates.sh
 
-install_packages librust-generator-dev librust-loom-dev librust-proptest-dev patch valgrind
+install_packages librust-generator-dev librust-loom-dev librust-proptest-dev valgrind
 use_debian_crates /var/cache/host-target
 
 # Only the dependencies are compiled here, by a crate whose tests are empty.
