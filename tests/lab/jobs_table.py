@@ -45,7 +45,8 @@ def known_words() -> dict[str, set[str]]:
     known = {
         "where": set().union(*COMMANDS.values()),
         "machine": {*machines(), "-"},
-        "layers": names_of(vars(Layers), "extra_") | {"base", "host", "client", "debian11"},
+        "layers": names_of(vars(Layers), "extra_")
+        | {"base", "host", "hostsweep", "client", "debian11"},
         "check": set(re.findall(r"^check_(\w+)\(\)", check, re.MULTILINE)),
         "compile": set(machines()),
     }

@@ -293,8 +293,10 @@ def mistakes_in(file: str, text: str, language: str) -> list[Mistake]:
     lines = text.split("\n")
     pairs = zip(lines, code_of(text, language).split("\n"), strict=True)
     for number, (line, code) in enumerate(pairs, start=1):
-        # An assertion at compile time does not compile if it is wrong.
-        if not code.strip() or code.lstrip().startswith(("static_assert", "assert!(", "const _")):
+        # An assertion at compile time does not compile if it is wrong, and others are not in the product.
+        if not code.strip() or code.lstrip().startswith(
+            ("static_assert", "assert!(", "debug_assert", "const _")
+        ):
             continue
         for kind, begin, end, instead in changes(code.rstrip(), line, previous, language):
             wrong = (line[:begin] + instead + line[end:]).rstrip()

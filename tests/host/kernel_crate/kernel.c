@@ -145,6 +145,8 @@ void rb_erase(struct rb_node *node, struct rb_root *root)
 {
 	struct rb_node *left, *right;
 
+	if (!(node->__rb_parent_color & 1))
+		host_bug("a node that rb_insert_color() has not seen");
 	while ((left = node->rb_left) && (right = node->rb_right))
 		rise(rank(left) > rank(right) ? left : right, root);
 	left = left ? left : node->rb_right;
