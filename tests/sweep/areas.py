@@ -108,7 +108,7 @@ AREAS = {
     "preload": Area(
         RUST,
         ["preload/src/*.rs"],
-        ["preload", "tests/preload", "tests/lab/cuda", "nvpm/data", "docs"],
+        ["preload", "tests/preload", "tests/real", "tests/lab/cuda", "nvpm/data", "docs"],
         ["cd preload && cargo build --quiet --release --offline"],
         [
             "export CC=gcc-14 PRELOAD_LIBRARY=$CARGO_TARGET_DIR/release/libnvpm_preload.so; "

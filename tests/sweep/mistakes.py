@@ -293,7 +293,7 @@ def mistakes_in(file: str, text: str, language: str) -> list[Mistake]:
     lines = text.split("\n")
     pairs = zip(lines, code_of(text, language).split("\n"), strict=True)
     for number, (line, code) in enumerate(pairs, start=1):
-        # An assertion at compile time does not compile if it is wrong, and others are not in the product.
+        # A wrong assertion does not compile, or is not in the product.
         if not code.strip() or code.lstrip().startswith(
             ("static_assert", "assert!(", "debug_assert", "const _")
         ):
