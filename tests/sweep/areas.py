@@ -67,6 +67,7 @@ SCRIPTS = "init.d/* build/configure build/make build/identity build/find/* build
 SCRIPTS += " build/rust-assembly debian/*inst debian/*rm debian/post*.d/* debian/rust-metadata"
 SCRIPTS += " preload/build preload/link nvpm/compile"
 
+SCRIPT_TESTS = ["service", "dkms", "packages", "find", "make", "identity", "program"]
 TABLES = ["judged", "commands", "varied", "machines", "programs_by_pair", "selftest"]
 
 AREAS = {
@@ -94,13 +95,14 @@ AREAS = {
     "keeper": Area(
         RUST,
         ["nvpm/keeper/src/*.rs"],
-        [*PROGRAMS, "tests/container"],
+        [*PROGRAMS, "tests/container", "tests/explain"],
         [
             f"cd nvpm && {CARGO} --package nvpm-keeper --no-run",
-            "cd nvpm && cargo build --quiet --locked --offline --package nvpm-keeper",
+            "cd nvpm && cargo build --quiet --locked --offline --workspace",
         ],
         [
             f"cd nvpm && {CARGO} --package nvpm-keeper",
+            "export NVPM_BIN=$CARGO_TARGET_DIR/debug/nvpm-bin; "
             f"NVPM_KEEPER=$CARGO_TARGET_DIR/debug/nv-peer-mem {PYTEST} tests/container",
         ],
         without=["made.rs", "tests.rs"],
@@ -136,7 +138,8 @@ AREAS = {
         SCRIPTS.split(),
         [*RELEASE, *["nv_peer_mem.conf", "README.md", "tests/scripts", "tests/nvpm"]],
         [],
-        [f"{PYTEST} tests/scripts"],
+        [f"{PYTEST} tests/scripts/test_{part}.py" for part in SCRIPT_TESTS],
+        [f"{PYTEST} tests/scripts/test_parts.py tests/scripts/test_steps.py"],
         without=[".rules", ".service", ".preset", "README"],
     ),
 }

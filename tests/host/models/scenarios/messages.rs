@@ -255,6 +255,24 @@ fn pages_of_an_unknown_size() {
     });
 }
 
+fn pinned_in_pages_of(kind: u32) {
+    world().faults.page_size.set(kind);
+    fails(two_pages(A));
+    let usual = abi::NVIDIA_P2P_PAGE_SIZE_64KB;
+    world().faults.page_size.set(usual);
+}
+
+/// Each size that the driver has a name for is taken for its own number of bytes.
+#[test]
+fn pages_of_another_size() {
+    let line =
+        |_| "the NVIDIA driver pinned 2 pages of 4096 bytes for a range of 131072 bytes".into();
+    says(line, || pinned_in_pages_of(abi::NVIDIA_P2P_PAGE_SIZE_4KB));
+    let line =
+        |_| "the NVIDIA driver pinned 2 pages of 131072 bytes for a range of 131072 bytes".into();
+    says(line, || pinned_in_pages_of(abi::NVIDIA_P2P_PAGE_SIZE_128KB));
+}
+
 #[test]
 fn too_few_pages() {
     let line =
