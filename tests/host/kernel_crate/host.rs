@@ -11,6 +11,7 @@ extern "C" {
     fn host_said() -> *const c_char;
     fn host_fail(number: c_long);
     fn host_allocations() -> c_long;
+    fn host_last_size() -> c_long;
     static host_init: extern "C" fn() -> c_int;
     static host_exit: extern "C" fn();
 }
@@ -35,6 +36,12 @@ pub(crate) fn fail(number: c_long) {
 pub(crate) fn allocations() -> c_long {
     // SAFETY: The call only reads a number of this thread.
     unsafe { host_allocations() }
+}
+
+/// Returns the size of the last allocation of this thread, in bytes.
+pub(crate) fn last_size() -> c_long {
+    // SAFETY: The call only reads a number of this thread.
+    unsafe { host_last_size() }
 }
 
 /// Loads the module, as the kernel does.

@@ -12,7 +12,7 @@
 /* Each thread has its own log. */
 static __thread char host_log[1024];
 static __thread long host_fail_at;
-static __thread long host_allocated;
+static __thread long host_allocated, host_size;
 
 const char *host_said(void)
 {
@@ -49,6 +49,12 @@ long host_allocations(void)
 	return host_allocated;
 }
 
+/* Returns the size of the last allocation of this thread, in bytes. */
+long host_last_size(void)
+{
+	return host_size;
+}
+
 void *host_alloc(size_t size, int flags)
 {
 	if (flags != GFP_KERNEL)
@@ -56,6 +62,7 @@ void *host_alloc(size_t size, int flags)
 	if (host_fail_at && !--host_fail_at)
 		return NULL;
 	host_allocated++;
+	host_size = size;
 	return malloc(size);
 }
 

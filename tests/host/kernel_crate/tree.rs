@@ -8,7 +8,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use crate::host::{allocations, fail, Counted};
+use crate::host::{allocations, fail, last_size, Counted};
 use kernel::{
     prelude::*,
     rbtree::{RBTree, RBTreeNode},
@@ -109,6 +109,8 @@ fn a_node_is_one_piece_of_memory_and_inserting_takes_none() {
     let before = allocations();
     let nodes: Vec<_> = (0..100).map(|key| node(key, 0)).collect();
     assert_eq!(allocations(), before + 100);
+    // The links of a node take 24 bytes, as in the kernel, the key and the value 8 each.
+    assert_eq!(last_size(), 40);
     let mut tree = RBTree::new();
     for node in nodes {
         assert!(tree.insert(node).is_none());

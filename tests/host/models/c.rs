@@ -194,7 +194,7 @@ static mut nvpm_peerdirect_support: u32 = 0;
 #[no_mangle]
 static mut nvpm_persistent_api_support: u32 = 0;
 #[no_mangle]
-static nvpm_core_flags: u32 = 1;
+static mut nvpm_core_flags: u32 = 1;
 #[no_mangle]
 static nvpm_page_size: u64 = 4096;
 
@@ -204,11 +204,16 @@ static LOADING: Mutex<()> = Mutex::new(());
 
 /// Sets the parameters, which the module reads while it is being loaded, and for some messages.
 /// Until the result is dropped, no other test can set the parameters.
-pub(crate) fn set_parameters(peerdirect: bool, persistent: bool) -> MutexGuard<'static, ()> {
+pub(crate) fn set_parameters(
+    core_flags: bool,
+    peerdirect: bool,
+    persistent: bool,
+) -> MutexGuard<'static, ()> {
     let loading = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: All threads of a model run on one system thread. The threads of other models wait for
     // the lock.
     unsafe {
+        nvpm_core_flags = core_flags.into();
         nvpm_peerdirect_support = peerdirect.into();
         nvpm_persistent_api_support = persistent.into();
     }

@@ -58,8 +58,15 @@ impl Module {
     }
 
     /// Sets the module's parameters. Until the result is dropped, no other test can change them.
+    /// For the oldest core the module is compiled with this core's header, which has no flags, or
+    /// is told by a parameter not to use them.
     pub(crate) fn parameters(persistent: bool) -> MutexGuard<'static, ()> {
-        c::set_parameters(world().rdma.kind == Kind::G2, persistent)
+        let is_oldest = world().rdma.kind == Kind::G2;
+        c::set_parameters(
+            !is_oldest || persistent,
+            is_oldest && persistent,
+            persistent,
+        )
     }
 
     /// Loads the module. The caller has set the parameters.
