@@ -23,7 +23,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from cache import CACHE, TOP, Wrong, locked, say
+from cache import CACHE, LAB, TOP, Wrong, locked, say
 from jobs import Job
 from qemu import TIMEOUT
 from runs import Run, slots
@@ -35,7 +35,7 @@ ROUNDS_OF_A_GUEST = 10
 
 # The first file has the rounds from other machines, and names their module. The second file is the
 # page that is made from all rounds.
-ELSEWHERE, REPORT = TOP / "docs/soak.json.gz", TOP / "docs/soak.md"
+ELSEWHERE, REPORT = LAB / "soak.json.gz", TOP / "docs/soak.md"
 
 
 def module() -> str:
