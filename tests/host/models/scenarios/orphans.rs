@@ -43,7 +43,7 @@ fn freed(user: u32, orphans: u32, pages: u32) {
         }
         last
     });
-    assert!(last.is_some(), "the user has registrations left");
+    assert!(last.flatten().is_some(), "the user has registrations left");
 }
 
 fn counted() -> u64 {

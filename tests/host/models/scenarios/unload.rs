@@ -33,19 +33,6 @@ fn during_deregistration_and_a_callback() {
     });
 }
 
-/// The client of the registration is the second one, because the driver has no persistent pins. The
-/// core unregisters the first client before it, and must still be told that the memory is freed.
-#[test]
-fn during_deregistration_from_the_second_client_and_a_callback() {
-    explore(UpTo(4), || {
-        world().faults.no_persistent.set(-524);
-        let (module, registration) = registered(Module::persistent());
-        let deregistering = spawn("dereg", OWNER, move || deregister(&registration));
-        while_freed(|| module.unload());
-        deregistering.join().unwrap();
-    });
-}
-
 /// An application begins a registration before the module is unloaded, or while it is being
 /// unloaded.
 #[test]
