@@ -71,6 +71,13 @@ def test_request_with_a_sign(bed):
     assert [call for call in ran.calls if "reg_" in call] == ["reg_mr", "reg_dmabuf_mr"]
 
 
+def test_request_in_memory_that_nobody_may_write(bed):
+    """The kernel stores its answer somewhere else, so the request may be constant."""
+    ran = bed.run("cuda context read-only")
+    assert ran.printed == ["errno=0", "lkey=78"]
+    assert [call for call in ran.calls if "reg_" in call] == ["reg_mr", "reg_dmabuf_mr"]
+
+
 @pytest.mark.parametrize("address, peer", [("host", 0), (f"{GPU:#x}", 1), (f"{GPU:#x}", 0)])
 def test_error_number_after_a_success(bed, address, peer):
     """A program may look at the error number after several calls. The number must not be that of

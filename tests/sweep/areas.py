@@ -103,7 +103,8 @@ AREAS = {
         [
             f"cd nvpm && {CARGO} --package nvpm-keeper",
             "export NVPM_BIN=$CARGO_TARGET_DIR/debug/nvpm-bin; "
-            f"NVPM_KEEPER=$CARGO_TARGET_DIR/debug/nv-peer-mem {PYTEST} tests/container/test_keeper.py",
+            "export NVPM_KEEPER=$CARGO_TARGET_DIR/debug/nv-peer-mem; "
+            f"{PYTEST} tests/container/test_keeper.py",
         ],
         without=["made.rs", "tests.rs"],
     ),

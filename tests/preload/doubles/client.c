@@ -510,29 +510,59 @@ static void broken(void)
 	fflush(stdout);
 }
 
-/* Many languages and ioctl() of musl have the request as an int. */
-static void with_sign(void)
+static struct ib_uverbs_reg_mr registration = {
+	.start = GPU_MEMORY, .length = 4096, .hca_va = GPU_MEMORY, .pd_handle = PD_HANDLE, .access_flags = 1
+};
+static struct ib_uverbs_reg_mr_resp response;
+
+/* Returns a command that has the registration, and the place for the answer, somewhere else. */
+static struct command with_structures(void)
 {
-	struct ib_uverbs_reg_mr asked = {
-		.start = GPU_MEMORY, .length = 4096, .hca_va = GPU_MEMORY, .pd_handle = PD_HANDLE, .access_flags = 1
-	};
-	struct ib_uverbs_reg_mr_resp resp = { 0 };
 	struct command it = {
 		.hdr = {
 			.length = sizeof(it.hdr) + 3 * sizeof(it.attrs[0]), .object_id = UVERBS_OBJECT_DEVICE,
 			.method_id = UVERBS_METHOD_INVOKE_WRITE, .num_attrs = 3, .driver_id = DRIVER_ID,
 		},
 		.attrs = {
-			{ UVERBS_ATTR_CORE_IN, sizeof(asked), UVERBS_ATTR_F_MANDATORY, .data = (uintptr_t)&asked },
-			{ UVERBS_ATTR_CORE_OUT, sizeof(resp), UVERBS_ATTR_F_MANDATORY, .data = (uintptr_t)&resp },
+			{
+				UVERBS_ATTR_CORE_IN, sizeof(registration), UVERBS_ATTR_F_MANDATORY,
+				.data = (uintptr_t)&registration,
+			},
+			{
+				UVERBS_ATTR_CORE_OUT, sizeof(response), UVERBS_ATTR_F_MANDATORY,
+				.data = (uintptr_t)&response,
+			},
 			{ UVERBS_ATTR_WRITE_CMD, 8, UVERBS_ATTR_F_MANDATORY, .data = IB_USER_VERBS_CMD_REG_MR },
 		},
 	};
-	int request = (int)RDMA_VERBS_IOCTL;
 
-	printf("errno=%d\n", ioctl(DEVICE_FD, request, &it.hdr) ? errno : 0);
-	printf("lkey=%u\n", resp.lkey);
+	return it;
+}
+
+static void give(int request, const void *command)
+{
+	printf("errno=%d\n", ioctl(DEVICE_FD, request, command) ? errno : 0);
+	printf("lkey=%u\n", response.lkey);
 	fflush(stdout);
+}
+
+/* Many languages and ioctl() of musl have the request as an int. */
+static void with_sign(void)
+{
+	struct command it = with_structures();
+
+	give((int)RDMA_VERBS_IOCTL, &it.hdr);
+}
+
+/* Nobody has to write to a command whose answer is somewhere else. */
+static void read_only(void)
+{
+	char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct command it = with_structures();
+
+	memcpy(page, &it, sizeof(it));
+	mprotect(page, 4096, PROT_READ);
+	give((int)RDMA_VERBS_IOCTL, page);
 }
 
 static void other_stderr(const char *file)
@@ -660,6 +690,8 @@ static void *words(void *arguments)
 			broken();
 		} else if (!strcmp(*word, "signed")) {
 			with_sign();
+		} else if (!strcmp(*word, "read-only")) {
+			read_only();
 		} else if (!strcmp(*word, "libraries")) {
 			libraries();
 		} else if (!strcmp(*word, "number")) {
