@@ -120,6 +120,7 @@ class Sweep:
                 self.found(mistake, NOTICED)
             elif self.area.slow:
                 self.left.append(mistake)
+                print(f"left for the slow tests: {mistake.name()}", flush=True)
             else:
                 self.found(mistake, UNNOTICED)
         finally:
