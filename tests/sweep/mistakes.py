@@ -207,7 +207,7 @@ def only_first(code: str, language: str) -> Iterator[Change]:
         for found in re.finditer(r"\.iter\(\)(?!\.take)", code):
             yield "first alone", *found.span(), ".iter().take(1)"
         # A machine of files on which there is only one such file is too simple.
-        if found := re.search(r"\.glob\(.*\)(?=;$)", code):
+        for found in re.finditer(r"\.glob\(.*\)(?=;$)", code):
             first = ".into_iter().take(1).collect::<Vec<_>>()"
             yield "first alone", found.end(), found.end(), first
         for found in re.finditer(r"\b(while)(?= let )", code):

@@ -19,7 +19,9 @@ class Thought(NamedTuple):
     why: str
     lines: tuple[str, ...]
 
-    place = "by a person"
+    @property
+    def place(self) -> str:
+        return "by a person"
 
     def name(self) -> str:
         changed = next(line for line in self.lines if line[0] in "-+")
@@ -56,7 +58,7 @@ def thoughts(area: str) -> list[Thought]:
     found: list[Thought] = []
     for line in (HERE / "thought" / area).read_text(encoding="utf-8").splitlines():
         if head := re.fullmatch(r"([\w./-]+): (.*)", line):
-            found.append(Thought(*head.groups(), ()))
+            found.append(Thought(head[1], head[2], ()))
         elif line and not line.startswith("#"):
             last = found.pop()
             found.append(last._replace(lines=(*last.lines, line)))
