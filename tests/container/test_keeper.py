@@ -33,6 +33,11 @@ def test_a_wrong_setting() -> None:
     assert (ended.returncode, ended.stdout) == (2, said)
 
 
+def test_a_probe_before_the_program_serves() -> None:
+    ended = keeper("probe")
+    assert (ended.returncode, ended.stdout) == (1, "nv-peer-mem: serve has not begun.\n")
+
+
 def test_the_metrics_have_the_answers_of_nvpm(tmp_path: Path) -> None:
     """nvpm lists the registrations for machines, and prints the metrics of the node."""
     module = tmp_path / "node/sys/module/nv_peer_mem"

@@ -119,6 +119,9 @@ fn the_core_of_the_node() {
     node.load_core("25.10", "ib_uverbs");
     node.put(&lib(HOST, "kernel/ib_uverbs.ko"), &module("ib_uverbs", "inbox", ""));
     assert!(lacks(&find_core(&node), "another one"));
+    // The message names the file that modprobe would load.
+    node.put(&lib(HOST, "updates/ib_uverbs.ko"), &module("ib_uverbs", "25.9", ""));
+    assert!(lacks(&find_core(&node), "updates/ib_uverbs.ko)"));
     node.put(&lib(HOST, "updates/ib_uverbs.ko.xz"), &module("ib_uverbs", "25.10", ""));
     assert_eq!(find_core(&node).unwrap(), format!("CORE_ROOT={}", node.path(HOST).display()));
     // A core without peer memory has no files that would do.
