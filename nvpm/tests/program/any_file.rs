@@ -16,11 +16,15 @@ use crate::node::Node;
 use crate::registrations::runner;
 
 /// Commands, each with the exit codes that nvpm(8) lists.
-const COMMANDS: [(&str, &[i32]); 4] = [
-    // The other commands read the same files, and write what these write.
+const COMMANDS: [(&str, &[i32]); 9] = [
+    ("", &[0]),
+    ("status", &[0, 3, 4]),
     ("status --all", &[0, 3, 4]),
     ("status --json", &[0, 3, 4]),
     ("status --prometheus", &[0]),
+    ("check", &[0, 1, 2, 3]),
+    ("regions", &[0, 1, 3]),
+    ("regions --summary", &[0, 1, 3]),
     ("regions --json", &[0, 1, 3]),
 ];
 /// Words of the kind that the files contain, and words that they do not contain.
