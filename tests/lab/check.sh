@@ -348,7 +348,8 @@ check_container() {
 
 # Checks how Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm/licences tests/container tests/compare tests/explain tests/nvpm tests/preload tests/scripts tests/lab tests/host tests/sweep)
+	local written=(nvpm/licences tests/container tests/compare tests/explain tests/nvpm tests/preload)
+	written+=(tests/scripts tests/lab tests/host tests/sweep)
 	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda tests/guest/operators)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 SOURCES = Path(__file__).resolve().parents[2] / "preload/src"
+NUMBER = r"-?(?:0x[\da-f]+|0o[0-7]+|\d+)"
+NUMBERS = re.compile(rf"{NUMBER}(?: (?:<<|\|) {NUMBER})*")
 CONSTANT = re.compile(r"\bconst (\w+): [^=;]+ = ([^;]+);")
 
 HEADERS = """
@@ -92,8 +94,10 @@ def constants(file: str, is_arm: bool = False) -> dict[str, int]:
         choice = re.fullmatch(r"if IS_ARM \{ (.+) \} else \{ (.+) \}", value)
         if choice:
             value = choice[1 if is_arm else 2]
-        if re.fullmatch(r"[-\w |<]+", value) and not re.search(r"[g-np-wyz]", value):
-            found[name] = eval(value.replace("_", ""), {})  # A number, by the pattern above.
+        value = value.replace("_", "")
+        if NUMBERS.fullmatch(value):
+            # Python computes such a value as Rust does.
+            found[name] = eval(value, {})
     return found
 
 

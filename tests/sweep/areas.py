@@ -19,7 +19,7 @@ HOST = (
     "--config profile.test.package.host.opt-level=0 --config profile.test.package.host.debug=false "
     "--config profile.test.package.kernel_crate.opt-level=0 test --quiet"
 )
-# Also notices what is done with memory that is not there any more, or never was.
+# valgrind also notices the use of memory that was freed, or never allocated.
 WATCHED = (
     "export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$PWD/tests/host/kernel_crate/watched' '"
     "memcheck;"

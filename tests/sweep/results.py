@@ -8,8 +8,7 @@ import threading
 from pathlib import Path
 
 from areas import MADE, TOP, Area
-from mistakes import Mistake
-from thought import Thought, thoughts
+from thought import Made, thoughts
 
 KEPT = Path(os.environ.get("SWEEP_KEPT", "/tmp/sweep"))
 NOTICED, UNNOTICED, NO_PROGRAM = "noticed", "NOT NOTICED", "does not compile"
@@ -42,15 +41,15 @@ class Results:
         self.all = digest(*read)
         self.lock = threading.Lock()
 
-    def of(self, mistake: Mistake | Thought) -> str | None:
+    def of(self, mistake: Made) -> str | None:
         outcome, file, every = self.known.get(mistake.name(), ("", "", ""))
         fits = every == self.all if outcome == UNNOTICED else file == self.sums[mistake.file]
         return outcome if outcome and fits else None
 
-    def was_missed(self, mistake: Mistake | Thought) -> bool:
+    def was_missed(self, mistake: Made) -> bool:
         return self.known.get(mistake.name(), ("", "", ""))[0] == UNNOTICED
 
-    def keep(self, mistake: Mistake | Thought, outcome: str) -> None:
+    def keep(self, mistake: Made, outcome: str) -> None:
         with self.lock:
             self.known[mistake.name()] = (outcome, self.sums[mistake.file], self.all)
             new = self.path.with_suffix(".new")

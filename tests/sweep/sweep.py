@@ -22,19 +22,18 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from areas import AREAS, TOP, Area, copied
 from mistakes import Mistake, mistakes_in
 from results import KEPT, NO_PROGRAM, NOTICED, UNNOTICED, Results
-from thought import Thought, thoughts
+from thought import Made, thoughts
 from trial import Copy
 
 HERE = Path(__file__).resolve().parent
 GROUP = 20
-Made = Mistake | Thought
 
 
 def judged() -> dict[str, str]:
@@ -54,7 +53,7 @@ def possible(area: Area) -> list[Mistake]:
 
 
 def chosen(area: Area, results: Results, options: argparse.Namespace) -> list[Made]:
-    every: Sequence[Made] = thoughts(options.area) if options.thought else possible(area)
+    every: list[Made] = [*(thoughts(options.area) if options.thought else possible(area))]
     if options.again:
         every = [one for one in every if results.was_missed(one)]
     if options.files:
@@ -62,8 +61,8 @@ def chosen(area: Area, results: Results, options: argparse.Namespace) -> list[Ma
     if options.kind:
         every = [one for one in every if options.kind in one.place]
     if options.again or options.files or options.thought:
-        return list(every)
-    return random.Random(options.seed).sample(list(every), min(options.count, len(every)))
+        return every
+    return random.Random(options.seed).sample(every, min(options.count, len(every)))
 
 
 def groups(mistakes: list[Made]) -> Iterator[list[Made]]:
@@ -102,13 +101,13 @@ class Sweep:
         copied(self.area.needs, first.directory)
         if warm := os.environ.get("SWEEP_TARGET"):
             subprocess.run(["cp", "-a", warm, first.directory / "target"], check=True)
-            first.compiles_its_own()
+            first.forgets_other_copies()
         first.prove([*self.area.builds, *self.area.tests])
         self.copies.append(first)
         for each in range(1, number):
             other = Copy(self.area, directory / str(each), first.seconds)
             subprocess.run(["cp", "-a", first.directory, other.directory], check=True)
-            other.compiles_its_own()
+            other.forgets_other_copies()
             self.copies.append(other)
 
     def tries_alone(self, mistake: Made) -> None:
@@ -130,7 +129,7 @@ class Sweep:
     def tries_together(self, group: list[Made]) -> None:
         copy = self.copies.pop()
         try:
-            # Mistakes that compile alone and not together need not be an error of this program.
+            # A group may not compile although each of its mistakes does. It is halved, too.
             fails = not copy.compiles(group) or copy.notices(self.area.slow, "")
         finally:
             copy.put_right()

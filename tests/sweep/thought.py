@@ -11,6 +11,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from mistakes import Mistake
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -51,6 +53,10 @@ class Thought(NamedTuple):
             # The end of the line before is in the piece only to find where a line begins.
             text = text[: at + 1] + new[1:] + text[at + len(old) :]
         return text[1:]
+
+
+# A mistake of either kind.
+Made = Mistake | Thought
 
 
 def thoughts(area: str) -> list[Thought]:

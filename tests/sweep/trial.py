@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from areas import Area
-from mistakes import Mistake
-from thought import Thought
+from thought import Made
 
 # A test that takes so many times longer than without a mistake hangs.
 PATIENCE, LEAST_SECONDS = 4, 120
@@ -33,7 +32,7 @@ class Copy:
     # The files that have mistakes now, as they were before.
     good: dict[Path, str] = field(default_factory=dict)
 
-    def compiles_its_own(self) -> None:
+    def forgets_other_copies(self) -> None:
         """Lets cargo forget what it has compiled from files of another copy. For files outside of a
         package, cargo remembers absolute paths, and would not notice that they change here."""
         for manifest in self.directory.rglob("Cargo.toml"):
@@ -75,7 +74,7 @@ class Copy:
         seconds = sum(self.seconds[command] for command in commands)
         print(f"without a mistake, these tests pass in {seconds:.0f} s", flush=True)
 
-    def compiles(self, mistakes: list[Mistake | Thought]) -> bool:
+    def compiles(self, mistakes: list[Made]) -> bool:
         """Puts the mistakes in, and returns whether the program can be built. Mistakes that are
         put in together are in different files."""
         for one in mistakes:
