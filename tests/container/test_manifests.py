@@ -12,7 +12,7 @@ import yaml
 from keeper import source
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path.append(str(TOP / "tests/guest/operators"))
+sys.path.append(str(TOP / "tests/doubles/operators/containers"))
 
 import bundle  # noqa: E402
 

@@ -3,8 +3,8 @@
 bench.py JOB
 
 Registrations go through a file of the RDMA core, umem, and need no device. Each open file is one
-registration (../lab/ofed/core/peer_consumer.c). A measurement is a line of JSON, which has its
-subject and its figures by name.
+registration (../doubles/core/server/peer_consumer.c). A measurement is a line of JSON, which has
+its subject and its figures by name.
 
 TODO[HARD]: no speed was measured on real hardware.
 """
@@ -38,7 +38,7 @@ TRACING = Path("/sys/kernel/tracing")
 # The measurements differ in four respects. The first is the module, which is called by its name for
 # modprobe. The second is the client that claims the memory. The third is the layout of the memory
 # on the bus, which is one piece, or the smallest pieces into which GPUs divide large allocations.
-# The fourth is the time that a real driver needs to pin and unpin (../lab/nvidia/lab.c).
+# The fourth is the time that a real driver needs to pin and unpin (../doubles/driver/lab.c).
 IDEAL, OURS, PEERMEM = MODULES = ("ideal", "nv_peer_mem", "nvidia-peermem")
 MODES = ("persistent", "revocable")
 LAYOUTS = ("contiguous", "holes2m")
@@ -85,7 +85,7 @@ ALLOCATIONS = (
     "mm_page_free_batched",
 )
 
-# Constants of ../lab/nvidia/lab_gpu.h, on x86-64.
+# Constants of ../doubles/driver/lab_gpu.h, on x86-64.
 LAB_GPU_UNBACKED, LAB_GPU_FREE = 0x80000000000, 0x40084701
 
 

@@ -166,7 +166,7 @@ load_rdma() {
 	start_rdma
 }
 
-# nic WORD...: asks the emulated ConnectX (tests/lab/nic/control.py), and prints the answer. Fails if
+# nic WORD...: asks the emulated ConnectX (tests/doubles/nic/control.py), and prints the answer. Fails if
 # the device does not know the question.
 nic() {
 	local answer

@@ -21,7 +21,7 @@ fn main() {
     let out = env::var("OUT_DIR").unwrap();
     for (source, name) in [
         ("../../src/kernel/kernel.c", "crate_c"),
-        ("kernel_crate/kernel.c", "host_c"),
+        ("../doubles/kernel/crate/kernel.c", "host_c"),
     ] {
         let object = format!("{out}/{name}.o");
         run(Command::new("cc")
@@ -36,8 +36,8 @@ fn main() {
                 "-Wno-unused-parameter",
             ])
             .args([
-                "-Ikernel_crate/include",
-                "-iquotekernel_crate/include/linux",
+                "-I../doubles/kernel/crate/include",
+                "-iquote../doubles/kernel/crate/include/linux",
             ])
             .args(["-c", source, "-o", &object]));
         let archive = format!("{out}/lib{name}.a");
@@ -46,7 +46,7 @@ fn main() {
         run(Command::new("ar").args(["rcs", &archive, &object]));
     }
     println!("cargo:rustc-link-search=native={out}");
-    for source in ["build.rs", "kernel_crate", "../../src/kernel"] {
+    for source in ["build.rs", "../doubles/kernel/crate", "../../src/kernel"] {
         println!("cargo:rerun-if-changed={source}");
     }
 }

@@ -17,6 +17,7 @@ from typing import Any
 
 LAB = Path(__file__).resolve().parent
 TOP = LAB.parent.parent
+DOUBLES = TOP / "tests/doubles"
 CACHE = Path(os.environ.get("LAB_CACHE", "/var/cache/nv-peer-mem-lab"))
 
 printing = threading.Lock()

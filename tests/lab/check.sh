@@ -97,7 +97,7 @@ check_shell() {
 	# The files of one program use each other's variables, and in the service also each other's
 	# functions.
 	service="^\./init\.d/"
-	parts="^\./tests/(nvpm|packages|guest)/|^\./build/(configure$|rust-assembly$|find/|dkms/)"
+	parts="^\./tests/(nvpm|packages|guest|doubles/operators)/|^\./build/(configure$|rust-assembly$|find/|dkms/)"
 	parts+="|^\./tests/lab/(check\.sh|backports|build_messages|core_messages)$"
 	# A user's locale changes the results of tr and sort, and the messages of compilers and
 	# dkms. So programs must set the locale. The exceptions are files that only call programs
@@ -114,7 +114,7 @@ check_shell() {
 
 check_checkpatch() {
 	local checkpatch=(perl "/usr/src/linux-lab-$kseries/scripts/checkpatch.pl" --no-tree --no-summary -q --terse)
-	local apart=(src/c/compat.h tests/lab/compat.h tests/lab/nvidia/closed.c tests/lab/nvidia/driver.h)
+	local apart=(src/c/compat.h tests/doubles/compat.h tests/doubles/driver/closed.c tests/doubles/driver/driver.h)
 	# These files need exceptions. They replace names that older kernels lack, contain unchanged
 	# macros of others, have a licence that the kernel does not know, or use NVIDIA's names for
 	# types and functions.
@@ -125,10 +125,10 @@ check_checkpatch() {
 	# The replacements for kernel functions that use the C library have the kernel's names, but
 	# need not follow the kernel's rules.
 	"${checkpatch[@]}" --ignore "NEW_TYPEDEFS,MACRO_ARG_UNUSED,VOLATILE,PREFER_DEFINED_ATTRIBUTE_MACRO,PRINTK_WITHOUT_KERN_LEVEL,JIFFIES_COMPARISON,AVOID_EXTERNS" \
-		-f tests/host/c/*.c tests/host/c/kernel/*.[ch]
+		-f tests/host/c/*.c tests/doubles/kernel/c/*.[ch]
 	# The names of CUDA do not have the kernel's style.
-	find src examples tests/lab tests/guest/defects tests/guest/clients tests/guest/hosts \
-		-path tests/lab/cuda/include -prune -o -name '*.[ch]' -print |
+	find src examples tests/lab tests/doubles/{driver,core,cuda,idlegpu,operators,compat.h} tests/guest/modules tests/guest/defects tests/guest/clients tests/guest/hosts \
+		-path tests/doubles/cuda/include -prune -o -name '*.[ch]' -print |
 		grep -vxF "$(printf '%s\n' "${apart[@]}")" | xargs "${checkpatch[@]}" -f
 }
 
@@ -169,7 +169,7 @@ check_oldest() {
 
 # The files that must name each parameter of the module (CONTRIBUTING.md has them as a list).
 parameter_places="src/c/nvpm.h src/include/bindings.rs src/parameters.rs README.md docs/installing.md docs/migrating.md
-	docs/nv_peer_mem.8 tests/host/c/module.c tests/host/models/c.rs tests/guest/scenarios/parameters.sh"
+	docs/nv_peer_mem.8 tests/host/c/module.c tests/doubles/models/c.rs tests/guest/scenarios/parameters.sh"
 
 # places_without PARAMETER: prints the files that do not name the parameter.
 places_without() {
@@ -350,7 +350,7 @@ check_container() {
 check_python() {
 	local written=(nvpm/licences tests/container tests/compare tests/explain tests/nvpm tests/preload)
 	written+=(tests/scripts tests/lab tests/host tests/sweep)
-	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda tests/guest/operators)
+	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda tests/doubles)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"
 	mypy
@@ -381,7 +381,7 @@ check_ktap() { python3 -B tests/lab/ktap.py; }
 # Tests the emulated ConnectX without a guest.
 check_nic() {
 	LAB_MLX5_HEADERS=$(echo /usr/src/linux-headers-*-common/include/linux/mlx5) \
-		python3 -B -m pytest -q -p no:cacheprovider -rA tests/lab/nic/test_nic.py | sed 's/^PASSED/ok/'
+		python3 -B -m pytest -q -p no:cacheprovider -rA tests/doubles/nic/test_nic.py | sed 's/^PASSED/ok/'
 }
 
 check_defects_table() { tests/lab/defects_table; }
@@ -461,7 +461,7 @@ padded() {
 # module compiles with its own header of the same generation and refuses a header that is too old,
 # and that the module has the version of dkms.conf.
 check_generations() {
-	double=tests/lab/nvidia
+	double=tests/doubles/driver
 	version=$(sed -n "s/^PACKAGE_VERSION=\"\(.*\)\"$/\1/p" dkms.conf)
 	"$double/header" 590 /tmp/headers/590
 	make -C "/lib/modules/$kver/build" M="$PWD/$double" NV_SRC=/tmp/headers/590 NV_CODE="$(echo /usr/src/nvidia-*/nvidia)" modules

@@ -62,7 +62,7 @@ from typing import NamedTuple
 import cache
 import making
 import slowest
-from cache import CACHE, LAB, TOP, Wrong, say
+from cache import CACHE, DOUBLES, LAB, TOP, Wrong, say
 from machines import (
     RELEASE,
     Machine,
@@ -91,8 +91,12 @@ SERVICE = [TOP / name for name in ("init.d", "nv_peer_mem.conf")]
 NVPM_PARTS = "Cargo.lock Cargo.toml build compile data foreign keeper src sysroots"
 NVPM = [TOP / "nvpm" / name for name in NVPM_PARTS.split()]
 
+# What runs in guests, and the modules beside ours.
+GUEST = TOP / "tests/guest"
+MODULES = GUEST / "modules"
+
 # The sources of the lab's own verbs client.
-CLIENT = (TOP / "tests/guest/gpuverbs", LAB / "nvidia/lab_gpu.h")
+CLIENT = (GUEST / "gpuverbs", DOUBLES / "driver/lab_gpu.h")
 
 # The certificates that this machine trusts: a network may have its own certificate, which programs
 # in layers do not know.
@@ -314,8 +318,8 @@ class Layers:
         self.add(
             "ofed",
             f"RDMA core with peer memory for {self.kver}",
-            LAB / "ofed",
-            LAB / "compat.h",
+            DOUBLES / "core",
+            DOUBLES / "compat.h",
             words=(self.kver, self.kseries),
         )
         if self.machine.driver in ("open", "closed"):
@@ -327,11 +331,11 @@ class Layers:
         self.add(
             "neighbours",
             "modules and programs beside ours",
-            LAB / "cpumap",
-            LAB / "mistakes",
-            LAB / "compat.h",
-            TOP / "tests/guest/defects/steps.c",
-            LAB / "nvidia/lab_gpu.h",
+            MODULES / "cpumap",
+            MODULES / "mistakes",
+            DOUBLES / "compat.h",
+            GUEST / "defects/steps.c",
+            DOUBLES / "driver/lab_gpu.h",
             words=[self.kver],
         )
 
@@ -340,8 +344,8 @@ class Layers:
         self.add(
             "nvidia",
             f"simulated NVIDIA driver, {self.machine.driver}",
-            LAB / "nvidia",
-            LAB / "compat.h",
+            DOUBLES / "driver",
+            DOUBLES / "compat.h",
             words=(self.kver, self.machine.driver, self.machine.compiler),
         )
 
@@ -350,7 +354,7 @@ class Layers:
         self.add(
             "realdriver",
             f"NVIDIA's own driver, {version} (a minute or two)",
-            LAB / "idlegpu",
+            DOUBLES / "idlegpu",
             on=f"{self.packaging()}:{self.stack}",
             words=(self.kver, version),
             network=True,
@@ -415,7 +419,7 @@ class Layers:
             self.lab_base,
             "crates for the verbs client (half a minute)",
             LAB / "build/crates.sh",
-            TOP / "tests/guest/gpuverbs/Cargo.toml",
+            GUEST / "gpuverbs/Cargo.toml",
             network=True,
         )
         return f"{tools}:{self.lab_base}"
@@ -434,15 +438,15 @@ class Layers:
         self.add(
             "generations",
             "drivers and RDMA cores of other generations",
-            LAB / "nvidia",
-            LAB / "compat.h",
+            DOUBLES / "driver",
+            DOUBLES / "compat.h",
             *MODULE,
             self.make_ready(),
             words=(self.kver, self.machine.rust, self.machine.driver),
         )
 
     def extra_ideal(self) -> None:
-        ideal = LAB / "ideal"
+        ideal = MODULES / "ideal"
         self.add("ideal", "the ideal client of the benchmark", ideal, words=[self.kver])
 
     def extra_rust(self) -> None:
@@ -469,13 +473,16 @@ class Layers:
         have the kernel's packages."""
         above, self.stack = self.stack.removesuffix(self.base), self.base
         names = ("cuda.c", "events.h", "gpu.h", "gpu_simulated.c", "nvml.c", "include")
-        sources = [LAB / f"cuda/{name}" for name in names]
-        self.add("cuda", "CUDA of the lab", *sources, LAB / "nvidia/lab_gpu.h")
+        sources = [DOUBLES / f"cuda/{name}" for name in names]
+        self.add("cuda", "CUDA of the lab", *sources, DOUBLES / "driver/lab_gpu.h")
         self.add("examples", "the examples", TOP / "examples")
         self.add("programs", "programs for CUDA memory (a minute or two)", network=True)
-        clients = TOP / "tests/guest/clients"
+        clients = GUEST / "clients"
         self.add(
-            "clients", "the lab's own programs for CUDA memory", clients, LAB / "nvidia/lab_gpu.h"
+            "clients",
+            "the lab's own programs for CUDA memory",
+            clients,
+            DOUBLES / "driver/lab_gpu.h",
         )
         self.stack = above + self.stack
 
@@ -501,7 +508,7 @@ class Layers:
         self.qemu = self.beside("qemu", self.lab_base, text, network=True)
 
     def extra_hosts(self) -> None:
-        text, hosts = "Open MPI, ssh and programs for two guests", TOP / "tests/guest/hosts"
+        text, hosts = "Open MPI, ssh and programs for two guests", GUEST / "hosts"
         self.add("hosts", text, hosts, on=self.lab_base, network=True)
 
     def extra_card(self) -> None:
@@ -529,7 +536,7 @@ class Layers:
         core = self.stack[self.stack.index("ofed-") :]
         text = f"mlx5_ib with peer memory for {self.kver} (a minute)"
         words = (self.kver, self.kseries)
-        self.add("mlx5", text, LAB / "ofed", on=f"{source}:{core}", words=words)
+        self.add("mlx5", text, DOUBLES / "core", on=f"{source}:{core}", words=words)
         self.add("depmod", "the list of all modules", words=[self.kver])
 
     def extra_operators(self) -> None:
@@ -540,14 +547,16 @@ class Layers:
         self.add(
             "operators",
             "drivers and RDMA cores of the operators' containers",
-            LAB / "nvidia",
-            LAB / "operators",
-            LAB / "compat.h",
+            DOUBLES / "driver",
+            DOUBLES / "operators/neighbours",
+            DOUBLES / "compat.h",
             words=[self.kver],
         )
+        containers = DOUBLES / "operators/containers"
+        self.add("containers", "doubles of the operators' containers", containers, on=self.lab_base)
         self.add_image_base()
         ready = self.make_ready()
-        inputs = [*MODULE, ready, LAB / "operators"]
+        inputs = [*MODULE, ready, DOUBLES / "operators/neighbours"]
         text = "the module, built in the image for each pair (a minute)"
         self.add("imagebuilt", text, *inputs, words=[self.kver])
         release = [TOP / name for name in ("LICENSE", "LICENSES", "container")]
@@ -733,7 +742,7 @@ class Layers:
         self.machine = machines()[machine]
         self.make_kernel(instead)
         self.add_neighbours()
-        units = TOP / "tests/guest/systems/machine/units"
+        units = GUEST / "systems/machine/units"
         self.add("system", "systemd, dkms and rpm", units, on=self.kernel_stack, network=True)
         self.add_gpuverbs()
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cache import CACHE, LAB, Wrong, killed_with_us
+from cache import CACHE, DOUBLES, Wrong, killed_with_us
 from layers import Layers
 
 
@@ -22,7 +22,7 @@ class Nics:
             ",".join([f"{run}/bar", *(f"{run}/nic{card}" for card in range(1, number + 1))])
             for run in runs
         ]
-        program = [sys.executable, "-B", LAB / "nic/nic.py", "--control", self.control, *guests]
+        program = [sys.executable, "-B", DOUBLES / "nic/nic.py", "--control", self.control, *guests]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 killed_with_us(*program),

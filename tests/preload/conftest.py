@@ -13,14 +13,18 @@ import pytest
 HERE = Path(__file__).resolve().parent
 CRATE = HERE.parents[1] / "preload"
 # The lab's libcuda.
-CUDA = HERE.parent / "lab/cuda"
+CUDA = HERE.parent / "doubles/cuda"
+# The doubles of the kernel and of libibverbs.
+DOUBLES = HERE.parent / "doubles/preload"
+# The programs that register memory.
+CLIENTS = HERE / "clients"
 BUILT = os.environ.get("PRELOAD_LIBRARY")
 EMULATOR = os.environ.get("PRELOAD_EMULATOR", "").split()
 # The name of a copy of libibverbs in a Python wheel, in the form that auditwheel uses.
 BUNDLED = "libibverbs-1de1263b.so.1"
 
 # An option of the compiler that gives the functions of libibverbs their versions.
-VERSIONS = f"-Wl,--version-script={HERE}/doubles/ibverbs.map"
+VERSIONS = f"-Wl,--version-script={DOUBLES}/ibverbs.map"
 
 
 def command(*words, **options):
@@ -88,14 +92,16 @@ class Bed:
         self.cuda("old_cuda", "-DcuMemGetHandleForAddressRange=nothing")
         # The functions of this libcuda are only in the old hash table.
         self.cuda("old_hash", "-Wl,--hash-style=sysv")
-        self.compile("client", where / "client")
-        self.compile("client", where / "linked", "-DLINKED", where / "new/libibverbs.so.1")
-        self.compile("client", where / "own_list", "-DOWN_LIST", "-Wl,--export-dynamic")
+        self.compile(CLIENTS / "client", where / "client")
+        self.compile(
+            CLIENTS / "client", where / "linked", "-DLINKED", where / "new/libibverbs.so.1"
+        )
+        self.compile(CLIENTS / "client", where / "own_list", "-DOWN_LIST", "-Wl,--export-dynamic")
         bundled = where / "bundle" / BUNDLED
-        self.compile("client", where / "linked_with_bundled", "-DLINKED", bundled)
-        self.compile("client", where / "static_verbs", "-DLINKED", HERE / "doubles/ibverbs.c")
+        self.compile(CLIENTS / "client", where / "linked_with_bundled", "-DLINKED", bundled)
+        self.compile(CLIENTS / "client", where / "static_verbs", "-DLINKED", DOUBLES / "ibverbs.c")
         for kind, name in (("new", "libibverbs.so.1"), ("bundle", BUNDLED)):
-            self.double("plugin", where / kind / "plugin.so", where / kind / name)
+            self.double(CLIENTS / "plugin", where / kind / "plugin.so", where / kind / name)
         for name in ("kernel", "shim", "walk", "system"):
             self.double(name, where / f"{name}.so")
 
@@ -105,13 +111,14 @@ class Bed:
         return self.where / "target/release/libnvpm_preload.so"
 
     def compile(self, name, to, *flags):
-        source = HERE / "doubles" / f"{name}.c"
+        source = DOUBLES / f"{name}.c"
         command(
             os.environ.get("CC", "cc"),
             "-Wall",
             "-Werror",
             "-O1",
             "-pthread",
+            f"-I{DOUBLES}",
             f"-I{CUDA}",
             f"-I{CUDA}/include",
             "-o",

@@ -272,7 +272,7 @@ def test_program_of_musl(bed):
     """Programs in a job inherit the variables, and some are linked with musl, which ends a program
     if a preloaded library lacks a symbol. Such a program must run as without the library."""
     program = bed.where / "musl"
-    command("musl-gcc", "-Wall", "-Werror", "-o", program, HERE / "doubles/musl.c")
+    command("musl-gcc", "-Wall", "-Werror", "-o", program, HERE / "clients/musl.c")
     without = command(program, stdin=subprocess.DEVNULL)
     library = {"LD_PRELOAD": str(bed.library), "LD_AUDIT": str(bed.library)}
     assert command(program, stdin=subprocess.DEVNULL, env=library) == without

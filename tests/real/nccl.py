@@ -83,7 +83,7 @@ SECONDS = 25
 
 def compile_doubles(directory):
     """Compiles the doubles. Returns the files."""
-    doubles = TOP / "tests/preload/doubles"
+    doubles = TOP / "tests/doubles/preload"
     versions = f"-Wl,--version-script={HERE}/verbs.map"
     by_command = ["-DBY_COMMAND", doubles / "ibverbs.c", versions]
     made = []
@@ -97,7 +97,7 @@ def compile_doubles(directory):
         file.parent.mkdir(exist_ok=True)
         words = [os.environ.get("CC", "gcc"), "-shared", "-fPIC", "-Wall"]
         # The header events.h belongs to the lab's libcuda.
-        words += [f"-I{TOP}/tests/lab/cuda", "-o", file, source, *options, "-ldl"]
+        words += [f"-I{TOP}/tests/doubles/cuda", "-o", file, source, *options, "-ldl"]
         subprocess.run(words, check=True)
         made.append(file)
         link = file.with_suffix("")

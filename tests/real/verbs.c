@@ -6,7 +6,7 @@
  * With DMABUF=0 the device takes no dma-buf.
  *
  * With -DBY_COMMAND, the functions that register memory are those of
- * tests/preload/doubles/ibverbs.c, which give commands to the kernel.
+ * tests/doubles/preload/ibverbs.c, which give commands to the kernel.
  */
 #include <dlfcn.h>
 #include <errno.h>

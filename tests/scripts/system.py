@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-DOUBLES = Path(__file__).resolve().parent / "doubles"
+DOUBLES = Path(__file__).resolve().parents[1] / "doubles/commands"
 ARCH = os.uname().machine
 FILES = ("nv_peer_mem", "nv_peer_mem_callback", "nv_peer_mem_marker")
 NAME = "nvidia-peer-memory"

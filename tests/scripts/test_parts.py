@@ -176,7 +176,7 @@ def preinst(system: System, *words: str, old: str = "", **environment: str) -> i
     """Runs the preinst. The installed package has the version OLD. `modinfo -k KVER -F version`
     prints the text of the file version.KVER, and configure fails for a kernel with fails/check."""
     text = (TOP / "debian/preinst.in").read_text(encoding="utf-8")
-    configure = (TOP / "tests/scripts/doubles/configure").read_text(encoding="utf-8")
+    configure = (TOP / "tests/doubles/commands/configure").read_text(encoding="utf-8")
     files = f"\tput build/configure <<'END_OF_FILE'\n{configure}END_OF_FILE\n"
     text = (
         text.replace("#FILES#\n", files).replace("#DEBHELPER#\n", "").replace("#READY#", "x86_64")

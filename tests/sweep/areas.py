@@ -74,7 +74,17 @@ AREAS = {
     "nvpm": Area(
         RUST,
         ["nvpm/src/**/*.rs", "nvpm/foreign/src/*.rs"],
-        [*RELEASE, *["tests/nvpm", "tests/lab/cuda", "tests/explain", "tests/compare"]],
+        [
+            *RELEASE,
+            *[
+                "tests/nvpm",
+                "tests/doubles/cuda",
+                "tests/doubles/verbs",
+                "tests/doubles/tool",
+                "tests/explain",
+                "tests/compare",
+            ],
+        ],
         [
             f"cd nvpm && {CARGO} --package nvpm --package nvpm-foreign --no-run",
             "cd nvpm && cargo build --quiet --locked --offline",
@@ -111,7 +121,15 @@ AREAS = {
     "preload": Area(
         RUST,
         ["preload/src/*.rs"],
-        ["preload", "tests/preload", "tests/real", "tests/lab/cuda", "nvpm/data", "docs"],
+        [
+            "preload",
+            "tests/preload",
+            "tests/real",
+            "tests/doubles/cuda",
+            "tests/doubles/preload",
+            "nvpm/data",
+            "docs",
+        ],
         ["cd preload && cargo build --quiet --release --offline"],
         [
             "export CC=gcc-14 PRELOAD_LIBRARY=$CARGO_TARGET_DIR/release/libnvpm_preload.so; "
@@ -121,7 +139,7 @@ AREAS = {
     "module": Area(
         RUST,
         ["src/*.rs", "src/kernel/*.rs"],
-        ["src", "tests/host"],
+        ["src", "tests/host", "tests/doubles/models", "tests/doubles/kernel"],
         [f"{HOST} --no-run"],
         [f"{HOST} --test {name}" for name in ("models", "arithmetic", "kernel_crate")],
         [f"{WATCHED} {HOST} --test kernel_crate"],
@@ -130,14 +148,23 @@ AREAS = {
     "c": Area(
         C,
         ["src/c/*.c", "src/callback/*.c"],
-        ["src", "build/has", "tests/host/c"],
+        ["src", "build/has", "tests/host/c", "tests/doubles/kernel"],
         ["tests/host/c/run no_test || [ $? -ne 2 ]"],
         ["tests/host/c/run"],
     ),
     "scripts": Area(
         SHELL,
         SCRIPTS.split(),
-        [*RELEASE, *["nv_peer_mem.conf", "README.md", "tests/scripts", "tests/nvpm"]],
+        [
+            *RELEASE,
+            *[
+                "nv_peer_mem.conf",
+                "README.md",
+                "tests/scripts",
+                "tests/nvpm",
+                "tests/doubles/commands",
+            ],
+        ],
         [],
         [f"{PYTEST} tests/scripts/test_{part}.py" for part in SCRIPT_TESTS],
         [f"{PYTEST} tests/scripts/test_parts.py tests/scripts/test_steps.py"],

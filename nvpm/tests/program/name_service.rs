@@ -35,7 +35,7 @@ impl Outage {
         node.program("dmesg", "echo 'nvidia: bobsleigh has started a program'");
         node.program("journalctl", "");
         let (library, asked) = (node.scratch().join("silent.so"), node.scratch().join("asked"));
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/nvpm/doubles/silent_names.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/doubles/verbs/silent_names.c");
         let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
         let made = Command::new(compiler).args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).status();
         assert!(made.unwrap().success());

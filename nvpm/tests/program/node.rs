@@ -38,7 +38,7 @@ impl Node {
         let name = format!("nvpm-node.{}.{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let directory = std::env::temp_dir().join(name);
         fs::create_dir_all(directory.join("bin")).unwrap();
-        let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/nvpm/tool");
+        let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/doubles/tool");
         for name in TOOLS {
             symlink(&tool, directory.join("bin").join(name)).unwrap();
         }

@@ -45,11 +45,11 @@ pub fn make(scratch: &Path) -> Places {
 
 /// Compiles the lab's libcuda, which needs no GPU in this form, and the double of libibverbs.
 fn compile(top: &Path, libraries: &Path) {
-    let cuda = top.join("tests/lab/cuda");
+    let cuda = top.join("tests/doubles/cuda");
     let sources = [cuda.join("cuda.c"), cuda.join("gpu_host.c")];
     library(&libraries.join("libcuda.so.1"), &[format!("-I{}/include", cuda.display())], &sources);
     let warnings = ["-Wall", "-Wextra", "-Werror"].map(str::to_owned);
-    library(&libraries.join("libibverbs.so.1"), &warnings, &[top.join("tests/nvpm/doubles/ibverbs.c")]);
+    library(&libraries.join("libibverbs.so.1"), &warnings, &[top.join("tests/doubles/verbs/ibverbs.c")]);
 }
 
 fn library(file: &Path, options: &[String], sources: &[PathBuf]) {

@@ -67,10 +67,10 @@ impl<'a> Player<'a> {
         let (bin, root) = (scratch.join("bin"), scratch.join("machine"));
         fs::create_dir(&bin).unwrap();
         for name in TOOLS {
-            symlink(places.tables.join("tool"), bin.join(name)).unwrap();
+            symlink(places.tables.join("../doubles/tool"), bin.join(name)).unwrap();
         }
         let program = places.service.join("nvpm-bin");
-        let double = places.tables.join("doubles/nvpm");
+        let double = places.tables.join("../doubles/verbs/nvpm");
         symlink(if is_selftest { &double } else { &program }, bin.join("nvpm")).unwrap();
         let path = std::env::var("PATH").unwrap();
         let path = format!("{}:{}:{path}", bin.display(), places.service.display());

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the image builds, loads and keeps the module while two operators replace driver and OFED
-. /lab/operators/node.sh
+. /opt/operators/node.sh
 
 # driver_is_whole TEXT VERSION: checks that the driver of this version is loaded, with its modules.
 driver_is_whole() {

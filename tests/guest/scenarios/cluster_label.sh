@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: under the name nv_peer_mem, the pod lets the module go when label or containers ask for it
-. /lab/operators/node.sh
+. /opt/operators/node.sh
 
 # The DaemonSet controller starts the pod where the label has the value of its node selector, and ends
 # the pod elsewhere. k8s-driver-manager waits until the pod has ended.

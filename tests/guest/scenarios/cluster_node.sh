@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the image on a node with a driver of its own and OFED in a container, as on AKS
-. /lab/operators/node.sh
+. /opt/operators/node.sh
 
 node_without_drivers
 umount /usr/src

@@ -35,7 +35,7 @@ for support in 0 1; do
 		for point in "${!endings[@]}"; do
 			# On the machine plain, devices use physical addresses, and the double does
 			# not see the end of a mapping of such addresses
-			# (tests/lab/nvidia/owndma.c).
+			# (tests/doubles/driver/owndma.c).
 			[ "$MACHINE" != plain ] || [[ $point != *_dma_unmap ]] || continue
 			allowed=${endings[$point]}
 			# For a persistent pin the driver looks for the memory twice. After that,

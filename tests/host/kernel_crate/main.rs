@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
 //! Tests the module's own kernel crate. In these tests, the crate's C file uses the C library
-//! instead of the kernel (`include/linux/host.h`, `kernel.c`).
+//! instead of the kernel (`tests/doubles/kernel/crate`).
 //!
 //! The tests check only results. The lab runs the tests under valgrind, which also checks that they
 //! read no invalid memory and lose no memory.

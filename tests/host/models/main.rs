@@ -12,10 +12,13 @@
 extern crate self as kernel;
 
 // The model of the kernel crate. The model uses the module's own error.rs.
+#[path = "../../doubles/models/alloc.rs"]
 mod alloc;
 #[path = "../../../src/kernel/error.rs"]
 pub mod error;
+#[path = "../../doubles/models/print.rs"]
 mod print;
+#[path = "../../doubles/models/rbtree.rs"]
 mod rbtree;
 
 /// The type by which the kernel crate identifies a module. The module does not use it.
@@ -82,14 +85,23 @@ mod sg_table;
 #[path = "../../../src/stats.rs"]
 mod stats;
 
+#[path = "../../doubles/models/atomic.rs"]
 mod atomic;
+#[path = "../../doubles/models/c.rs"]
 mod c;
+#[path = "../../doubles/models/counts.rs"]
 mod counts;
+#[path = "../../doubles/models/driver.rs"]
 mod driver;
 mod explore;
+#[path = "../../doubles/models/failure.rs"]
 mod failure;
+#[path = "../../doubles/models/linux.rs"]
 mod linux;
+#[path = "../../doubles/models/rdma.rs"]
 mod rdma;
+#[path = "../../doubles/models/resched.rs"]
 mod resched;
 mod scenarios;
+#[path = "../../doubles/models/world.rs"]
 mod world;

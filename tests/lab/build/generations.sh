@@ -19,10 +19,10 @@ module() {
 	install -D -m 644 /tmp/build/nv_peer_mem.ko "/lib/nv_peer_mem/$1/nv_peer_mem.ko"
 }
 
-headers=/tmp/headers/590 double=/tmp/590/nvidia
-/in/nvidia/header 590 "$headers"
+headers=/tmp/headers/590 double=/tmp/590/driver
+/in/driver/header 590 "$headers"
 mkdir /tmp/590
-cp -a /in/nvidia /in/compat.h /tmp/590/
+cp -a /in/driver /in/compat.h /tmp/590/
 make -C "$tree" M="$double" NV_SRC="$headers" NV_CODE="$(echo /usr/src/nvidia-*/nvidia)" NV_VERSION=590 \
 	"${closed[@]}" modules
 install -D -m 644 -t /lib/nv_peer_mem/driver-590 "$double"/*.ko

@@ -3,7 +3,7 @@
 #
 # Runs make in the image for each pair of driver and RDMA core that a scenario has, with the
 # directories at the places where a pod has them. An emulated guest needs minutes for a build, so a
-# scenario replaces the image's make by operators/make, which answers with these results. The image
+# scenario replaces the image's make by neighbours/make, which answers with these results. The image
 # with that make is below /operators/image.
 set -euo pipefail
 kver=$1
@@ -44,7 +44,7 @@ within() {
 # build NAME DRIVER CORE [HOW]: builds the module NAME. HOW is a word for build.sh.
 build() {
 	local to=/mnt/built/$1-$2-$3${4:+-$4}
-	within "$2" "$3" sh /lab/operators/build.sh "$kver" "$1" "$to" ${4:+"$4"}
+	within "$2" "$3" sh /lab/neighbours/build.sh "$kver" "$1" "$to" ${4:+"$4"}
 }
 mkdir -p /tmp/built "$(dirname "$built")"
 cp -a /in /tmp/release
@@ -59,4 +59,4 @@ build nvidia_peermem 550.163.01 second node
 build nv_peer_mem 550.163.01 first
 build nv_peer_mem 570.195.03 first
 cp -a /tmp/built "$built"
-install -D -m 755 /in/operators/make /operators/image/usr/bin/make
+install -D -m 755 /in/neighbours/make /operators/image/usr/bin/make

@@ -11,8 +11,8 @@ tree=/lib/modules/$kver/build
 
 driver=/tmp/mlx5
 cp -r "/usr/src/mlx5-$series/drivers/infiniband/hw/mlx5" $driver
-/in/ofed/adapt_mlx5 $driver
-cp /in/ofed/mlx5/* /in/ofed/core/peer_driver.h $driver/
+/in/core/adapt_mlx5 $driver
+cp /in/core/mlx5/* /in/core/server/peer_driver.h $driver/
 make -C "$tree" -j "$(nproc)" M=$driver KBUILD_EXTRA_SYMBOLS=/usr/src/ofa_kernel/default/Module.symvers modules
 
 # ofed.sh has checked that the RDMA core has the versions of the kernel's own symbols, and mlx5_ib

@@ -16,10 +16,10 @@ driver() {
 	local to=/lib/nv_peer_mem/$1
 	[ "$1" != "$installed" ] || to=/lib/modules/$kver/updates/dkms
 	mkdir -p "/tmp/$1"
-	cp -a /in/nvidia /in/compat.h "/tmp/$1/"
-	make -C "$tree" M="/tmp/$1/nvidia" NV_SRC="$src/nvidia" NV_VERSION="${src##*-}" "${@:2}" modules
-	install -D -m 644 -t "$to" "/tmp/$1"/nvidia/*.ko
-	grep -P '\tnvidia_p2p_' "/tmp/$1/nvidia/Module.symvers" | sort -k 2 |
+	cp -a /in/driver /in/compat.h "/tmp/$1/"
+	make -C "$tree" M="/tmp/$1/driver" NV_SRC="$src/nvidia" NV_VERSION="${src##*-}" "${@:2}" modules
+	install -D -m 644 -t "$to" "/tmp/$1"/driver/*.ko
+	grep -P '\tnvidia_p2p_' "/tmp/$1/driver/Module.symvers" | sort -k 2 |
 		sed 's,\t/[^\t]*nvidia\t,\tnvidia\t,' >"/tmp/$1.symvers"
 }
 driver open
@@ -32,4 +32,4 @@ depmod "$kver"
 
 # injector.c gives any program threads that free memory.
 "$compiler" -std=gnu17 -O2 -Wall -Wextra -Werror -shared -fPIC -pthread \
-	-o /usr/local/lib/lab-injector.so /in/nvidia/injector.c
+	-o /usr/local/lib/lab-injector.so /in/driver/injector.c

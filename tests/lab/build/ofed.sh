@@ -12,18 +12,18 @@ tree=/lib/modules/$kver/build
 ! grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || export LLVM=1
 
 # header OTHERS: prints the header without the parts of these generations (a regular expression).
-header() { sed -E "/^#ifdef LAB_($1)\$/,/^#endif\$/d; /^#ifdef LAB_/,/^#endif\$/{/^#/d}" /in/ofed/include/peer_mem.h; }
+header() { sed -E "/^#ifdef LAB_($1)\$/,/^#endif\$/d; /^#ifdef LAB_/,/^#endif\$/{/^#/d}" /in/core/include/peer_mem.h; }
 
 infiniband=drivers/infiniband
 
 mkdir -p /tmp/ofed/include/trace /tmp/ofed/include/rdma /tmp/ofed/$infiniband/sw
 cd /tmp/ofed
 for part in sw/rxe core; do cp -r "/usr/src/linux-lab-$series/$infiniband/$part" $infiniband/$part; done
-/in/ofed/adapt .
-cp /in/ofed/core/* $infiniband/core/
-cp /in/ofed/rxe/* $infiniband/sw/rxe/
-cp /in/ofed/Kbuild .
-cp /in/compat.h /in/ofed/include/lab_device.h include/
+/in/core/adapt .
+cp /in/core/server/* $infiniband/core/
+cp /in/core/rxe/* $infiniband/sw/rxe/
+cp /in/core/Kbuild .
+cp /in/compat.h /in/core/include/lab_device.h include/
 header G2 >include/rdma/peer_mem.h
 make -C "$tree" -j "$(nproc)" M=/tmp/ofed modules
 

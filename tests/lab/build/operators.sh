@@ -15,12 +15,12 @@ driver() {
 	local root=/operators/driver-$1 work=/tmp/$1
 	local to=$root/lib/modules/$kver/kernel/drivers/video
 	mkdir -p "$work/above" "$root/usr/src/nvidia-$1"
-	cp -a /in/nvidia /in/compat.h "$work/"
-	make -C "$tree" M="$work/nvidia" NV_SRC="$source/nvidia" NV_VERSION="$1" modules
-	cp /in/operators/Kbuild "$work/above/"
-	for name in nvidia-uvm nvidia-modeset; do cp /in/operators/above.c "$work/above/$name.c"; done
-	make -C "$tree" M="$work/above" NV_SRC="$source/nvidia" KBUILD_EXTRA_SYMBOLS="$work/nvidia/Module.symvers" modules
-	for module in "$work"/nvidia/nvidia.ko "$work"/above/*.ko; do
+	cp -a /in/driver /in/compat.h "$work/"
+	make -C "$tree" M="$work/driver" NV_SRC="$source/nvidia" NV_VERSION="$1" modules
+	cp /in/neighbours/Kbuild "$work/above/"
+	for name in nvidia-uvm nvidia-modeset; do cp /in/neighbours/above.c "$work/above/$name.c"; done
+	make -C "$tree" M="$work/above" NV_SRC="$source/nvidia" KBUILD_EXTRA_SYMBOLS="$work/driver/Module.symvers" modules
+	for module in "$work"/driver/nvidia.ko "$work"/above/*.ko; do
 		install -D -m 644 -t "$to" "$module"
 		strip --strip-debug "$to/${module##*/}"
 	done
@@ -52,5 +52,5 @@ core first
 core second
 # The second core is another build: it has another build ID and, if the kernel checks versions, its
 # function for clients has another version, so a module for the first core is refused.
-/in/operators/another_build "/operators/ofed-second/usr/src/ofa_kernel/x86_64/$kver/Module.symvers" \
+/in/neighbours/another_build "/operators/ofed-second/usr/src/ofa_kernel/x86_64/$kver/Module.symvers" \
 	ib_register_peer_memory_client /operators/ofed-second/modules/ib_*.ko

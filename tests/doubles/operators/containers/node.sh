@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # A node of a cluster: the operators' containers, the pod, and what scenarios check on such a node.
-. /lab/operators/pod.sh
-. /lab/operators/openibd.sh
-. /lab/operators/ofed_container.sh
-. /lab/operators/driver_container.sh
-. /lab/operators/driver_manager.sh
+. /opt/operators/pod.sh
+. /opt/operators/openibd.sh
+. /opt/operators/ofed_container.sh
+. /opt/operators/driver_container.sh
+. /opt/operators/driver_manager.sh
 last "it hides the modules of the node"
 
 # Two drivers and two builds of the RDMA core, which /operators has.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * libibverbs.so.1 for tests of nvpm selftest, which also loads the lab's libcuda (tests/lab/cuda). An
+ * libibverbs.so.1 for tests of nvpm selftest, which also loads the lab's libcuda (tests/doubles/cuda). An
  * RDMA write copies at once. If a program breaks a rule, or does not free everything, the library prints
  * a message and ends the program. Variables in the environment:
  *

@@ -29,7 +29,7 @@ pod_start() {
 	mkdir -p "$POD/files/upper" "$POD/files/work" "$POD/root"
 	mount -t overlay -o "lowerdir=/operators/image:/image,upperdir=$POD/files/upper,workdir=$POD/files/work" overlay "$POD/root"
 	mount --make-private "$POD/root"
-	python3 /lab/operators/bundle.py "$POD/root" /operators/daemonset.yaml "$@" >"$POD/config.json"
+	python3 /opt/operators/bundle.py "$POD/root" /operators/daemonset.yaml "$@" >"$POD/config.json"
 	: >"$POD_LOG"
 	crun --cgroup-manager=disabled run --bundle "$POD" pod >>"$POD_LOG" 2>&1 </dev/null &
 	pod=$!

@@ -7,7 +7,7 @@
 //! allocation and calls the callbacks. No thread may take the lock twice. The driver identifies a
 //! pin by its process and by the address of its page table.
 //!
-//! The guests have another double of the driver, `tests/lab/nvidia`, with NVIDIA's own code. loom
+//! The guests have another double of the driver, `tests/doubles/driver`, with NVIDIA's own code. loom
 //! cannot switch threads inside that code, because it is C, and guests see only few of the orders
 //! in which threads may run. This model has only the locks, the steps and the failures that
 //! scenarios use.

@@ -3,7 +3,7 @@
 //! A model of the RDMA core's contract, for each of the three kinds of cores that support peer
 //! memory.
 //!
-//! The guests have another double of the core's part for peer memory, `tests/lab/ofed`, inside the
+//! The guests have another double of the core's part for peer memory, `tests/doubles/core`, inside the
 //! kernel's own RDMA core. loom cannot switch threads inside that code, because it is C, and guests
 //! see only few of the orders in which threads may run. This model has only the locks that the core
 //! takes, and the steps by which the core registers and deregisters memory.
