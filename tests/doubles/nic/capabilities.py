@@ -2,15 +2,12 @@
 """The firmware's commands that answer a question: abilities of the device, its port, counters."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import wire
+from card import Card
 from layout import C, View, byte_of, size
 
-if TYPE_CHECKING:
-    from device import Device
-
-Handler = Callable[["Device", View, View], None]
+Handler = Callable[[Card, View, View], None]
 
 HANDLERS: dict[str, Handler] = {}
 
@@ -62,7 +59,7 @@ def question(name: str) -> Callable[[Handler], Handler]:
 
 
 @question("QUERY_ISSI")
-def query_issi(device: "Device", given: View, out: View) -> None:
+def query_issi(device: Card, given: View, out: View) -> None:
     """Answers that the interfaces 0 and 1 of the firmware are known. Each interface has a bit, and
     the last bit is that of interface 0."""
     del device, given
@@ -72,7 +69,7 @@ def query_issi(device: "Device", given: View, out: View) -> None:
 
 
 @question("QUERY_HCA_CAP")
-def query_hca_cap(device: "Device", given: View, out: View) -> None:
+def query_hca_cap(device: Card, given: View, out: View) -> None:
     # If the lowest bit is set, the command asks for the present abilities, and otherwise for the
     # greatest possible abilities.
     kind = given["op_mod"] >> 1
@@ -90,7 +87,7 @@ def query_hca_cap(device: "Device", given: View, out: View) -> None:
 
 
 @question("QUERY_ADAPTER")
-def query_adapter(device: "Device", given: View, out: View) -> None:
+def query_adapter(device: Card, given: View, out: View) -> None:
     del device, given
     assert isinstance(out.data, bytearray)
     begin = byte_of("query_adapter_out", "query_adapter_struct.vsd_contd_psid")
@@ -99,7 +96,7 @@ def query_adapter(device: "Device", given: View, out: View) -> None:
 
 
 @question("QUERY_SPECIAL_CONTEXTS")
-def query_special_contexts(device: "Device", given: View, out: View) -> None:
+def query_special_contexts(device: Card, given: View, out: View) -> None:
     del device, given
     out.update(dump_fill_mkey=0x500, null_mkey=0x600, resd_lkey=0x700)
 
@@ -108,7 +105,7 @@ def query_special_contexts(device: "Device", given: View, out: View) -> None:
 
 
 @question("QUERY_HCA_VPORT_CONTEXT")
-def query_hca_vport_context(device: "Device", given: View, out: View) -> None:
+def query_hca_vport_context(device: Card, given: View, out: View) -> None:
     del given
     out.part("hca_vport_context", "hca_vport_context").update(
         cap_mask1=PORT_ABILITIES,
@@ -125,7 +122,7 @@ def query_hca_vport_context(device: "Device", given: View, out: View) -> None:
 
 
 @question("QUERY_HCA_VPORT_GID")
-def query_hca_vport_gid(device: "Device", given: View, out: View) -> None:
+def query_hca_vport_gid(device: Card, given: View, out: View) -> None:
     del given
     out["gids_num"] = 1
     begin = size("query_hca_vport_gid_out")
@@ -135,7 +132,7 @@ def query_hca_vport_gid(device: "Device", given: View, out: View) -> None:
 
 
 @question("QUERY_HCA_VPORT_PKEY")
-def query_hca_vport_pkey(device: "Device", given: View, out: View) -> None:
+def query_hca_vport_pkey(device: Card, given: View, out: View) -> None:
     """Answers with the default partition, as a full member."""
     del device, given
     assert isinstance(out.data, bytearray)
@@ -144,13 +141,13 @@ def query_hca_vport_pkey(device: "Device", given: View, out: View) -> None:
 
 
 @question("QUERY_VPORT_STATE")
-def query_vport_state(device: "Device", given: View, out: View) -> None:
+def query_vport_state(device: Card, given: View, out: View) -> None:
     del device, given
     out.update(state=1, admin_state=1)
 
 
 @question("ACCESS_REG")
-def access_reg(device: "Device", given: View, out: View) -> None:
+def access_reg(device: Card, given: View, out: View) -> None:
     """Answers with the contents of a register of the port: its speed, packet size and lanes."""
     del device
     begin = byte_of("access_register_out", "register_data")
@@ -179,7 +176,7 @@ def given_register(given: View) -> int:
 
 
 @question("QUERY_VPORT_COUNTER")
-def query_vport_counter(device: "Device", given: View, out: View) -> None:
+def query_vport_counter(device: Card, given: View, out: View) -> None:
     del given
     for way in ("received", "transmitted"):
         out[f"{way}_ib_unicast.packets"] = device.counts[f"{way}_packets"]
@@ -195,7 +192,7 @@ Q_COUNTERS = (
 
 
 @question("QUERY_Q_COUNTER")
-def query_q_counter(device: "Device", given: View, out: View) -> None:
+def query_q_counter(device: Card, given: View, out: View) -> None:
     del given
     for name in Q_COUNTERS:
         out[name] = device.counts[name]

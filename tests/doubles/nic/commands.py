@@ -3,12 +3,13 @@
 are in capabilities.py."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import capabilities
 import completions
 import keys
 import requests
+from card import Card
 from layout import C, View, byte_of, place
 from queues import (
     BLOCK,
@@ -21,11 +22,8 @@ from queues import (
     SharedQueue,
 )
 
-if TYPE_CHECKING:
-    from device import Device
-
 T = TypeVar("T")
-Handler = Callable[["Device", View, View], None]
+Handler = Callable[[Card, View, View], None]
 
 HANDLERS: dict[str, Handler] = dict(capabilities.HANDLERS)
 
@@ -62,7 +60,7 @@ def command(name: str) -> Callable[[Handler], Handler]:
     return add
 
 
-def run(device: "Device", name: str, given: bytes, out: View) -> None:
+def run(device: Card, name: str, given: bytes, out: View) -> None:
     """Carries out the command NAME, and fills its output."""
     if name in SILENT:
         return
@@ -75,14 +73,14 @@ def run(device: "Device", name: str, given: bytes, out: View) -> None:
 
 
 @command("TEARDOWN_HCA")
-def teardown(device: "Device", given: View, out: View) -> None:
+def teardown(device: Card, given: View, out: View) -> None:
     """Ends the driver's use of the device. Every object must be gone by then."""
     del given, out
     report_left(device)
     device.forget()
 
 
-def report_left(device: "Device") -> None:
+def report_left(device: Card) -> None:
     """Reports the objects that the driver has left."""
     left = {"key": [key for key in device.keys.by_index if key != keys.RESERVED]}
     for kind, number in device.held:
@@ -97,13 +95,13 @@ def report_left(device: "Device") -> None:
 
 
 @command("ALLOC_UAR")
-def alloc_uar(device: "Device", given: View, out: View) -> None:
+def alloc_uar(device: Card, given: View, out: View) -> None:
     del given
     out["uar"] = next(device.uars)
 
 
 @command("CREATE_EQ")
-def create_eq(device: "Device", given: View, out: View) -> None:
+def create_eq(device: Card, given: View, out: View) -> None:
     context = given.part("eq_context_entry", "eqc")
     number = out["eq_number"] = next(device.event_numbers)
     buffer = buffer_of(device, given, context["log_page_size"] + 12, context["page_offset"])
@@ -115,7 +113,7 @@ def create_eq(device: "Device", given: View, out: View) -> None:
 
 
 @command("DESTROY_EQ")
-def destroy_eq(device: "Device", given: View, out: View) -> None:
+def destroy_eq(device: Card, given: View, out: View) -> None:
     del out
     end(device, "event queue", device.event_queues, given["eq_number"])
 
@@ -127,7 +125,7 @@ def found(objects: dict[int, T], number: int) -> T:
     return object_
 
 
-def end(device: "Device", kind: str, objects: dict[int, Any], number: int) -> None:
+def end(device: Card, kind: str, objects: dict[int, Any], number: int) -> None:
     """Ends an object, which holds no addresses any more."""
     if not objects.pop(number, None):
         raise Refused(C.CMD_STAT_BAD_RES_ERR)
@@ -137,7 +135,7 @@ def end(device: "Device", kind: str, objects: dict[int, Any], number: int) -> No
 # ---- memory of queues ---------------------------------------------------------------------------
 
 
-def buffer_of(device: "Device", given: View, shift: int, page_offset: int) -> Buffer:
+def buffer_of(device: Card, given: View, shift: int, page_offset: int) -> Buffer:
     """Returns the buffer whose pages stand at the end of a command's input. PAGE_OFFSET counts
     sixty-fourths of a page."""
     pages = pages_at(given, byte_of(given.name, "pas"))
@@ -150,7 +148,7 @@ def pages_at(given: View, begin: int) -> list[int]:
     return [int.from_bytes(given.data[at : at + 8]) & ~0xFFF for at in words]
 
 
-def in_memory(device: "Device", number: int, offset: int) -> Buffer:
+def in_memory(device: Card, number: int, offset: int) -> Buffer:
     """Returns the buffer that lies in the registered memory NUMBER of a user (DevX)."""
     memory = found(device.memories, number)
     return Buffer(device.memory, memory.pages, memory.shift, memory.offset + offset)
@@ -163,14 +161,14 @@ def unnamed(view: View, path: str, skip: int, width: int) -> int:
     return int.from_bytes(view.data[begin // 8 : (begin + width) // 8])
 
 
-def doorbell_of(device: "Device", context: View, umem: int) -> int:
+def doorbell_of(device: Card, context: View, umem: int) -> int:
     """Returns the bus address of a queue's doorbell record, which may lie in a user's memory."""
     address = context["dbr_addr"]
     return in_memory(device, umem, address).address(0) if context["dbr_umem_valid"] else address
 
 
 @command("CREATE_UMEM")
-def create_umem(device: "Device", given: View, out: View) -> None:
+def create_umem(device: Card, given: View, out: View) -> None:
     """Registers memory of a user for queues. The command does not say where the memory ends in its
     last page."""
     umem = given.part("umem", "umem")
@@ -183,7 +181,7 @@ def create_umem(device: "Device", given: View, out: View) -> None:
 
 
 @command("DESTROY_UMEM")
-def destroy_umem(device: "Device", given: View, out: View) -> None:
+def destroy_umem(device: Card, given: View, out: View) -> None:
     """Ends a registration of memory, unless a queue lies in the memory."""
     del out
     memory = device.memories.get(given["umem_id"])
@@ -198,7 +196,7 @@ def destroy_umem(device: "Device", given: View, out: View) -> None:
 
 
 @command("CREATE_MKEY")
-def create_mkey(device: "Device", given: View, out: View) -> None:
+def create_mkey(device: Card, given: View, out: View) -> None:
     number = out["mkey_index"] = next(device.numbers)
     key = keys.created(number, given)
     if given["mkey_umem_valid"]:
@@ -207,7 +205,7 @@ def create_mkey(device: "Device", given: View, out: View) -> None:
     device.filled(key)
 
 
-def pages_in_memory(device: "Device", key: keys.Key, given: View) -> list[int]:
+def pages_in_memory(device: Card, key: keys.Key, given: View) -> list[int]:
     """Returns the entries of a key of registered memory of a user (DevX), which begins at an offset
     in that memory."""
     offset = unnamed(given, "reserved_at_320", 32, 64)
@@ -221,14 +219,14 @@ def pages_in_memory(device: "Device", key: keys.Key, given: View) -> list[int]:
 
 
 @command("DESTROY_MKEY")
-def destroy_mkey(device: "Device", given: View, out: View) -> None:
+def destroy_mkey(device: Card, given: View, out: View) -> None:
     del out
     if not device.keys.by_index.pop(given["mkey_index"], None):
         raise Refused(C.CMD_STAT_BAD_RES_ERR)
 
 
 @command("QUERY_MKEY")
-def query_mkey(device: "Device", given: View, out: View) -> None:
+def query_mkey(device: Card, given: View, out: View) -> None:
     key = found(device.keys.by_index, given["mkey_index"])
     context = out.part("memory_key_mkey_entry", "mkc")
     context.update(free=int(key.free), mkey_7_0=key.tag, pd=key.domain, start_addr=key.start)
@@ -238,7 +236,7 @@ def query_mkey(device: "Device", given: View, out: View) -> None:
 # ---- completion queues ---------------------------------------------------------------------------
 
 
-def buffer_of_cq(device: "Device", given: View) -> tuple[Buffer, int, int]:
+def buffer_of_cq(device: Card, given: View) -> tuple[Buffer, int, int]:
     """Returns the buffer of a completion queue, the logarithm of its size, and the size of its
     entries."""
     context = given.part("cq_context", "cqc")
@@ -251,7 +249,7 @@ def buffer_of_cq(device: "Device", given: View) -> tuple[Buffer, int, int]:
 
 
 @command("CREATE_CQ")
-def create_cq(device: "Device", given: View, out: View) -> None:
+def create_cq(device: Card, given: View, out: View) -> None:
     context = given.part("cq_context", "cqc")
     number = out["cqn"] = next(device.numbers)
     doorbell = doorbell_of(device, context, unnamed(context, "reserved_at_20", 0, 32))
@@ -262,7 +260,7 @@ def create_cq(device: "Device", given: View, out: View) -> None:
     hold_cq(device, queue)
 
 
-def hold_cq(device: "Device", queue: CompletionQueue) -> None:
+def hold_cq(device: Card, queue: CompletionQueue) -> None:
     spans = queue.buffer.spans(queue.entry << queue.log_size)
     device.hold("completion queue", queue.number, [*spans, record(queue.doorbell)])
 
@@ -273,7 +271,7 @@ def record(doorbell: int) -> tuple[int, int]:
 
 
 @command("MODIFY_CQ")
-def modify_cq(device: "Device", given: View, out: View) -> None:
+def modify_cq(device: Card, given: View, out: View) -> None:
     """Changes a completion queue. Only a new size has an effect here."""
     del out
     cq = found(device.completion_queues, given["cqn"])
@@ -287,13 +285,13 @@ RESIZE = 1
 
 
 @command("DESTROY_CQ")
-def destroy_cq(device: "Device", given: View, out: View) -> None:
+def destroy_cq(device: Card, given: View, out: View) -> None:
     del out
     end(device, "completion queue", device.completion_queues, given["cqn"])
 
 
 @command("QUERY_CQ")
-def query_cq(device: "Device", given: View, out: View) -> None:
+def query_cq(device: Card, given: View, out: View) -> None:
     cq = found(device.completion_queues, given["cqn"])
     context = out.part("cq_context", "cqc")
     context.update(log_cq_size=cq.log_size, producer_counter=cq.produced)
@@ -303,7 +301,7 @@ def query_cq(device: "Device", given: View, out: View) -> None:
 
 
 @command("CREATE_RMP")
-def create_rmp(device: "Device", given: View, out: View) -> None:
+def create_rmp(device: Card, given: View, out: View) -> None:
     wq = given.part("ctx.wq", "wq")
     number = out["rmpn"] = next(device.numbers)
     if wq["wq_umem_valid"]:
@@ -324,7 +322,7 @@ def create_rmp(device: "Device", given: View, out: View) -> None:
 
 
 @command("CREATE_XRC_SRQ")
-def create_xrc_srq(device: "Device", given: View, out: View) -> None:
+def create_xrc_srq(device: Card, given: View, out: View) -> None:
     context = given.part("xrc_srq_context_entry", "xrc_srqc")
     number = out["xrc_srqn"] = next(device.numbers)
     queue = SharedQueue(
@@ -340,7 +338,7 @@ def create_xrc_srq(device: "Device", given: View, out: View) -> None:
     add_shared(device, queue)
 
 
-def add_shared(device: "Device", queue: SharedQueue) -> None:
+def add_shared(device: Card, queue: SharedQueue) -> None:
     device.shared_queues[queue.number] = queue
     spans = queue.buffer.spans(queue.stride << queue.log_size)
     device.hold("shared receive queue", queue.number, [*spans, record(queue.doorbell)])
@@ -349,33 +347,33 @@ def add_shared(device: "Device", queue: SharedQueue) -> None:
 @command("MODIFY_RMP")
 @command("QUERY_RMP")
 @command("QUERY_XRC_SRQ")
-def keep_shared_queue(device: "Device", given: View, out: View) -> None:
+def keep_shared_queue(device: Card, given: View, out: View) -> None:
     """Answers commands about shared receive queues that change nothing here."""
     del device, given, out
 
 
 @command("ARM_XRC_SRQ")
-def arm_xrc_srq(device: "Device", given: View, out: View) -> None:
+def arm_xrc_srq(device: Card, given: View, out: View) -> None:
     del out
     queue = found(device.shared_queues, given["xrc_srqn"])
     queue.limit = given["lwm"]
 
 
 @command("ARM_RQ")
-def arm_rq(device: "Device", given: View, out: View) -> None:
+def arm_rq(device: Card, given: View, out: View) -> None:
     del out
     queue = found(device.shared_queues, given["srq_number"])
     queue.limit = given["lwm"]
 
 
 @command("DESTROY_RMP")
-def destroy_rmp(device: "Device", given: View, out: View) -> None:
+def destroy_rmp(device: Card, given: View, out: View) -> None:
     del out
     end(device, "shared receive queue", device.shared_queues, given["rmpn"])
 
 
 @command("DESTROY_XRC_SRQ")
-def destroy_xrc_srq(device: "Device", given: View, out: View) -> None:
+def destroy_xrc_srq(device: Card, given: View, out: View) -> None:
     del out
     end(device, "shared receive queue", device.shared_queues, given["xrc_srqn"])
 
@@ -384,7 +382,7 @@ def destroy_xrc_srq(device: "Device", given: View, out: View) -> None:
 
 
 @command("CREATE_QP")
-def create_qp(device: "Device", given: View, out: View) -> None:
+def create_qp(device: Card, given: View, out: View) -> None:
     context = View("qpc", bytearray(given.data), given.base + byte_of("create_qp_in", "qpc"))
     number = out["qpn"] = next(device.numbers)
     if given["wq_umem_valid"]:
@@ -406,13 +404,13 @@ def create_qp(device: "Device", given: View, out: View) -> None:
 
 
 @command("DESTROY_QP")
-def destroy_qp(device: "Device", given: View, out: View) -> None:
+def destroy_qp(device: Card, given: View, out: View) -> None:
     del out
     end(device, "queue pair", device.queue_pairs, given["qpn"])
 
 
 @command("QUERY_QP")
-def query_qp(device: "Device", given: View, out: View) -> None:
+def query_qp(device: Card, given: View, out: View) -> None:
     qp = queue_pair(device, given)
     begin, length = byte_of("query_qp_out", "qpc"), byte_of("create_qp_in", "wq_umem_offset")
     length -= byte_of("create_qp_in", "qpc")
@@ -422,7 +420,7 @@ def query_qp(device: "Device", given: View, out: View) -> None:
     out["qpc.state"] = qp.state
 
 
-def queue_pair(device: "Device", given: View) -> QueuePair:
+def queue_pair(device: Card, given: View) -> QueuePair:
     return found(device.queue_pairs, given["qpn"])
 
 
@@ -445,7 +443,7 @@ PATH = ("rlid", "grh", "mlid", "ack_timeout", "pkey_index", "src_addr_index", "h
 def transition(name: str) -> Handler:
     """Returns the handler of a transition of a queue pair's state."""
 
-    def handler(device: "Device", given: View, out: View) -> None:
+    def handler(device: Card, given: View, out: View) -> None:
         del out
         qp, told = queue_pair(device, given), given.part("qpc", "qpc")
         state, fields = TRANSITIONS[name]
@@ -469,7 +467,7 @@ for transition_name in TRANSITIONS:
 
 
 @command("2ERR_QP")
-def to_error(device: "Device", given: View, out: View) -> None:
+def to_error(device: Card, given: View, out: View) -> None:
     del out
     qp = queue_pair(device, View("rst2init_qp_in", given.data))
     completions.fail(device, qp)
@@ -477,7 +475,7 @@ def to_error(device: "Device", given: View, out: View) -> None:
 
 
 @command("2RST_QP")
-def to_reset(device: "Device", given: View, out: View) -> None:
+def to_reset(device: Card, given: View, out: View) -> None:
     del out
     qp = queue_pair(device, View("rst2init_qp_in", given.data))
     qp.state, qp.sent, qp.deadline = C.QP_STATE_RST, 0, None

@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Completions of requests, and the end of a queue pair after a failure."""
 
-from typing import TYPE_CHECKING
-
+from card import Card
 from layout import C, View, new
 from queues import QueuePair
-
-if TYPE_CHECKING:
-    from device import Device
 
 # The vendor's error codes, which drivers print beside the syndrome.
 VENDOR = {
@@ -46,14 +42,14 @@ def completion(qp: QueuePair, kind: int, opcode: int, number: int) -> View:
     return cqe
 
 
-def failed(device: "Device", queue: int, cqe: View, name: str) -> None:
+def failed(device: Card, queue: int, cqe: View, name: str) -> None:
     error = View("mlx5_err_cqe", cqe.data)
     error["syndrome"] = getattr(C, f"CQE_SYNDROME_{name}")
     error["vendor_err_synd"] = VENDOR.get(name, 0)
     device.complete(queue, cqe, True)
 
 
-def fail(device: "Device", qp: QueuePair) -> None:
+def fail(device: Card, qp: QueuePair) -> None:
     """Puts a queue pair into the state of error, in which its requests are flushed."""
     if qp.state == C.QP_STATE_ERR:
         return
@@ -63,7 +59,7 @@ def fail(device: "Device", qp: QueuePair) -> None:
         device.event(C.EVENT_TYPE_SRQ_LAST_WQE, {"data.qp_srq.qp_srq_n": qp.number})
 
 
-def flush_receives(device: "Device", qp: QueuePair) -> None:
+def flush_receives(device: Card, qp: QueuePair) -> None:
     while qp.receives and (taken := qp.receives.take()):
         device.counts["resp_cqe_flush_error"] += 1
         cqe = completion(qp, C.CQE_RESP_ERR, 0, taken[0])

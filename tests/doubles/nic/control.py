@@ -9,17 +9,20 @@ import socket
 
 from device import Device
 from layout import C, constants
-from wire import Wire
 from witness import Witness
 
+Devices = dict[int, Device]
 
-def accept(selector: selectors.BaseSelector, listener: socket.socket, wire: Wire) -> None:
-    del wire
+
+def accept(selector: selectors.BaseSelector, listener: socket.socket, devices: Devices) -> None:
+    del devices
     connection = listener.accept()[0]
     selector.register(connection, selectors.EVENT_READ, answer_one)
 
 
-def answer_one(selector: selectors.BaseSelector, connection: socket.socket, wire: Wire) -> None:
+def answer_one(
+    selector: selectors.BaseSelector, connection: socket.socket, devices: Devices
+) -> None:
     """Reads one question, and answers."""
     words = connection.recv(4096).decode().split()
     if not words:
@@ -27,14 +30,14 @@ def answer_one(selector: selectors.BaseSelector, connection: socket.socket, wire
         connection.close()
         return
     try:
-        said = answer(wire, words)
+        said = answer(devices, words)
     except (KeyError, ValueError, IndexError) as why:
         said = f"no: {why}"
     connection.sendall(f"{said}\n".encode())
 
 
-def answer(wire: Wire, words: list[str]) -> str:
-    device = wire.devices[int(words[0])]
+def answer(devices: Devices, words: list[str]) -> str:
+    device = devices[int(words[0])]
     word, *rest = words[1:]
     if word == "violations":
         return violations(device.witness)
@@ -42,8 +45,9 @@ def answer(wire: Wire, words: list[str]) -> str:
         return str(figure(device, rest[0]))
     if word == "clear":
         device.witness.violations.clear()
-        for each in device.witness.devices:
-            each.end_faults()
+        for each in devices.values():
+            if each.witness is device.witness:
+                each.end_faults()
     elif word == "fail_umr":
         device.failing_umr = int(rest[0])
     elif word == "lose_umr":

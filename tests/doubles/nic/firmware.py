@@ -4,13 +4,10 @@ execution of commands, and the firmware's health."""
 
 import struct
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import commands
+from card import Card
 from layout import C, View, byte_of, full_name, named, new, of, size
-
-if TYPE_CHECKING:
-    from device import Device
 
 # The queue for commands has 1 << 5 entries of 1 << 6 bytes.
 LOG_COMMANDS, LOG_STRIDE = 5, 6
@@ -26,9 +23,8 @@ NAMES = named("MLX5_CMD_OP_")
 
 
 class Firmware:
-    def __init__(self, device: "Device") -> None:
+    def __init__(self, device: Card) -> None:
         self.device = device
-        self.alive = True
         self.syndrome = 0
         self.beats = 0
         self.reset()
@@ -38,7 +34,7 @@ class Firmware:
         # by opcode.
         self.failing: Counter[int] = Counter()
         self.silent: Counter[int] = Counter()
-        if not self.alive:
+        if not self.device.alive:
             self.come_back()
 
     def reset(self) -> None:
@@ -46,10 +42,10 @@ class Firmware:
 
     def die(self, syndrome: int) -> None:
         """Ends the firmware. The driver sees that its health counter stands still."""
-        self.alive, self.syndrome = False, syndrome
+        self.device.alive, self.syndrome = False, syndrome
 
     def come_back(self) -> None:
-        self.alive, self.syndrome = True, 0
+        self.device.alive, self.syndrome = True, 0
         self.reset()
         self.device.forget()
 
@@ -60,12 +56,12 @@ class Firmware:
         seg = new("mlx5_init_seg")
         seg["fw_rev"] = FIRMWARE_MINOR << 16 | FIRMWARE_MAJOR
         seg["cmdif_rev_fw_sub"] = COMMAND_INTERFACE << 16 | FIRMWARE_SUBMINOR
-        state = 0 if self.alive else DISABLED
+        state = 0 if self.device.alive else DISABLED
         seg["cmdq_addr_h"] = self.queue >> 32
         seg["cmdq_addr_l_sz"] = (
             self.queue & 0xFFFFF000 | state << C.NIC_IFC_OFFSET | LOG_COMMANDS << 4 | LOG_STRIDE
         )
-        if self.alive:
+        if self.device.alive:
             self.beats += 1
         seg["health_counter"] = self.beats
         seg["health.synd"] = self.syndrome
@@ -82,7 +78,7 @@ class Firmware:
             self.queue = value << 32 | self.queue & 0xFFFFFFFF
         elif offset == byte_of("mlx5_init_seg", "cmdq_addr_l_sz"):
             self.queue = self.queue >> 32 << 32 | value & 0xFFFFF000
-        elif offset == byte_of("mlx5_init_seg", "cmd_dbell") and self.alive:
+        elif offset == byte_of("mlx5_init_seg", "cmd_dbell") and self.device.alive:
             for slot in range(1 << LOG_COMMANDS):
                 if value >> slot & 1:
                     self.execute(slot)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from held import Held
 from layout import C, View, byte_of, size
-from witness import Held
 
 # Rights of a key, by the names of the key's fields: local read and write, remote read and write,
 # and atomic operations.

@@ -9,6 +9,7 @@ import socket
 from pathlib import Path
 
 import control
+from card import Card
 from device import TICK, Device
 from vfio_user import Connection, Gone
 from wire import Wire
@@ -38,7 +39,8 @@ def listener(path: Path) -> socket.socket:
 
 def main() -> None:
     told = words()
-    wire = Wire()
+    wire = Wire[Card]()
+    devices: control.Devices = {}
     selector = selectors.DefaultSelector()
     if told.control:
         selector.register(listener(told.control), selectors.EVENT_READ, control.accept)
@@ -48,16 +50,16 @@ def main() -> None:
         witness = Witness(Path(gpu))
         for path in sockets:
             lid += 1
-            device = Device(wire, witness, lid)
-            selector.register(listener(Path(path)), selectors.EVENT_READ, device)
+            devices[lid] = Device(wire, witness, lid)
+            selector.register(listener(Path(path)), selectors.EVENT_READ, devices[lid])
     print("ready", flush=True)
-    serve(selector, wire)
+    serve(selector, devices)
 
 
-def serve(selector: selectors.BaseSelector, wire: Wire) -> None:
+def serve(selector: selectors.BaseSelector, devices: control.Devices) -> None:
     """Answers QEMU and the lab, until the lab ends this program."""
     while True:
-        waits = any(device.waits() for device in wire.devices.values())
+        waits = any(device.waits() for device in devices.values())
         for key, _ in selector.select(TICK if waits else None):
             if isinstance(key.data, Device):
                 assert isinstance(key.fileobj, socket.socket)
@@ -72,8 +74,8 @@ def serve(selector: selectors.BaseSelector, wire: Wire) -> None:
                     key.data.socket.close()
                     key.data.device.unplugged()
             else:
-                key.data(selector, key.fileobj, wire)
-        for device in wire.devices.values():
+                key.data(selector, key.fileobj, devices)
+        for device in devices.values():
             device.tick()
 
 

@@ -2,16 +2,13 @@
 """The receiver's side of a message: a receive request, and the memory that the request names."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from card import Card
 from completions import Error, Wait, completion, fail, failed
 from keys import Denied
 from layout import C, View, size
 from memory import Unreachable
 from queues import QueuePair, SharedQueue
-
-if TYPE_CHECKING:
-    from device import Device
 
 DATA = size("mlx5_wqe_data_seg")
 
@@ -33,13 +30,13 @@ class Message:
     solicited: bool = False
 
 
-def queue_of(device: "Device", qp: QueuePair, shared: SharedQueue | None) -> SharedQueue | None:
+def queue_of(device: Card, qp: QueuePair, shared: SharedQueue | None) -> SharedQueue | None:
     if shared or qp.context["rq_type"] != C.SRQ_RQ:
         return shared
     return device.shared_queues.get(qp.context["srqn_rmpn_xrqn"])
 
 
-def has_room(device: "Device", qp: QueuePair, shared: SharedQueue | None) -> bool:
+def has_room(device: Card, qp: QueuePair, shared: SharedQueue | None) -> bool:
     if found := queue_of(device, qp, shared):
         return found.left() > 0
     return qp.receives is not None and qp.receives.taken & 0xFFFF != qp.receives.posted()
@@ -54,7 +51,7 @@ KINDS = {
 
 
 def receive(
-    device: "Device",
+    device: Card,
     qp: QueuePair,
     message: Message,
     shared: SharedQueue | None,
@@ -97,7 +94,7 @@ def receive(
     device.complete(completions, cqe, message.solicited)
 
 
-def invalidate(device: "Device", qp: QueuePair, number: int) -> None:
+def invalidate(device: Card, qp: QueuePair, number: int) -> None:
     """Ends the use of a key, as a message of the other side asks."""
     try:
         key = device.keys.find(number, qp.context["pd"])
@@ -109,14 +106,14 @@ def invalidate(device: "Device", qp: QueuePair, number: int) -> None:
     device.filled(key)
 
 
-def limit_event(device: "Device", queue: SharedQueue) -> None:
+def limit_event(device: Card, queue: SharedQueue) -> None:
     """Raises an event if a shared queue has fewer requests than the driver wants."""
     if queue.limit and queue.left() < queue.limit:
         queue.limit = 0
         device.event(C.EVENT_TYPE_SRQ_RQ_LIMIT, {"data.qp_srq.qp_srq_n": queue.number})
 
 
-def store(device: "Device", domain: int, request: bytes, data: bytes) -> None:
+def store(device: Card, domain: int, request: bytes, data: bytes) -> None:
     """Writes a message to the memory of a receive request."""
     for at in range(0, len(request) - DATA + 1, DATA):
         part = View("mlx5_wqe_data_seg", request, at)
@@ -129,14 +126,14 @@ def store(device: "Device", domain: int, request: bytes, data: bytes) -> None:
         raise Error("LOCAL_LENGTH_ERR", f"a message is {len(data)} bytes too long")
 
 
-def local_read(device: "Device", domain: int, key: int, address: int, length: int) -> bytes:
+def local_read(device: Card, domain: int, key: int, address: int, length: int) -> bytes:
     try:
         return device.read_key(key, address, length, "lr", domain)
     except (Denied, Unreachable) as why:
         raise Error("LOCAL_PROT_ERR", why) from why
 
 
-def local_write(device: "Device", domain: int, key: int, address: int, data: bytes) -> None:
+def local_write(device: Card, domain: int, key: int, address: int, data: bytes) -> None:
     try:
         device.write_key(key, address, data, "lw", domain)
     except (Denied, Unreachable) as why:

@@ -8,19 +8,16 @@ import struct
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import keys
 import wire
+from card import Card
 from completions import Error, Wait, completion, fail, failed
 from keys import Denied
 from layout import C, View, size
 from memory import Unreachable
 from queues import QueuePair
 from receive import DATA, Message, has_room, local_read, local_write, receive
-
-if TYPE_CHECKING:
-    from device import Device
 
 CONTROL, REMOTE = size("mlx5_wqe_ctrl_seg"), size("mlx5_wqe_raddr_seg")
 OPERANDS = size("mlx5_wqe_atomic_seg")
@@ -46,7 +43,7 @@ PATIENCE = 2.0
 RNR_FOR_EVER = 7
 
 
-def progress(device: "Device", qp: QueuePair) -> None:
+def progress(device: Card, qp: QueuePair) -> None:
     """Executes the requests that wait in a send queue."""
     if qp.context["no_sq"]:
         return
@@ -68,7 +65,7 @@ def progress(device: "Device", qp: QueuePair) -> None:
         device.waiting.discard(qp.number)
 
 
-def too_late(device: "Device", qp: QueuePair, wait: Wait) -> bool:
+def too_late(device: Card, qp: QueuePair, wait: Wait) -> bool:
     """Tells whether a request has waited too long. Otherwise the request is tried again later."""
     now = time.monotonic()
     shift = qp.context["primary_address_path.ack_timeout"]
@@ -87,7 +84,7 @@ def too_late(device: "Device", qp: QueuePair, wait: Wait) -> bool:
     return now >= qp.deadline
 
 
-def execute(device: "Device", qp: QueuePair, request: bytes) -> None:
+def execute(device: Card, qp: QueuePair, request: bytes) -> None:
     control = View("mlx5_wqe_ctrl_seg", request)
     opcode = control["opmod_idx_opcode"] & 0xFF
     if device.delay:
@@ -101,11 +98,11 @@ def execute(device: "Device", qp: QueuePair, request: bytes) -> None:
         completed(device, qp, opcode)
 
 
-def completed(device: "Device", qp: QueuePair, opcode: int) -> None:
+def completed(device: Card, qp: QueuePair, opcode: int) -> None:
     device.complete(qp.context["cqn_snd"], completion(qp, C.CQE_REQ, opcode, qp.sent), False)
 
 
-def refuse(device: "Device", qp: QueuePair, request: bytes, error: Error) -> None:
+def refuse(device: Card, qp: QueuePair, request: bytes, error: Error) -> None:
     """Ends a request with an error. The queue pair cannot be used after that."""
     opcode = View("mlx5_wqe_ctrl_seg", request)["opmod_idx_opcode"] & 0xFF
     device.counts[COUNTED.get(error.name, "req_cqe_error")] += 1
@@ -115,7 +112,7 @@ def refuse(device: "Device", qp: QueuePair, request: bytes, error: Error) -> Non
     fail(device, qp)
 
 
-def umr(device: "Device", qp: QueuePair, request: bytes) -> None:
+def umr(device: Card, qp: QueuePair, request: bytes) -> None:
     """Carries out a request that changes a memory key."""
     number = View("mlx5_wqe_ctrl_seg", request)["umr_mkey"]
     if device.losing_umr:
@@ -155,14 +152,14 @@ def pieces(request: bytes, at: int) -> Iterator[tuple[bytes, int, int, int]]:
             at += DATA
 
 
-def gathered(device: "Device", qp: QueuePair, request: bytes, at: int) -> bytes:
+def gathered(device: Card, qp: QueuePair, request: bytes, at: int) -> bytes:
     parts = []
     for inline, key, address, length in pieces(request, at):
         parts.append(inline or local_read(device, qp.context["pd"], key, address, length))
     return b"".join(parts)
 
 
-def scattered(device: "Device", qp: QueuePair, request: bytes, at: int, data: bytes) -> None:
+def scattered(device: Card, qp: QueuePair, request: bytes, at: int, data: bytes) -> None:
     for _, key, address, length in pieces(request, at):
         local_write(device, qp.context["pd"], key, address, data[:length])
         data = data[length:]
@@ -172,7 +169,7 @@ WRITES = ("OPCODE_RDMA_WRITE", "OPCODE_RDMA_WRITE_IMM")
 SENDS = ("OPCODE_SEND", "OPCODE_SEND_IMM", "OPCODE_SEND_INVAL")
 
 
-def transport(device: "Device", qp: QueuePair, opcode: int, request: bytes) -> None:
+def transport(device: Card, qp: QueuePair, opcode: int, request: bytes) -> None:
     """Carries out a request to another queue pair."""
     kind, at = qp.context["st"], CONTROL
     # TODO[RCMI]: the wire carries no management datagrams, so rdma_cm does not work.
@@ -219,14 +216,14 @@ def transport(device: "Device", qp: QueuePair, opcode: int, request: bytes) -> N
         raise Error("LOCAL_QP_OP_ERR", f"the lab does not know the opcode {opcode:#x}")
 
 
-def sent(device: "Device", other: "Device", data: bytes) -> None:
+def sent(device: Card, other: Card, data: bytes) -> None:
     """Counts a message on both ports."""
     for side, way in ((device, "transmitted"), (other, "received")):
         side.counts[f"{way}_packets"] += max(1, -(-len(data) // MTU))
         side.counts[f"{way}_bytes"] += len(data)
 
 
-def other_side(device: "Device", qp: QueuePair) -> tuple["Device", QueuePair]:
+def other_side(device: Card, qp: QueuePair) -> tuple[Card, QueuePair]:
     """Returns the device and the queue pair at the other end of a connection."""
     peer_device = device.wire.find(qp.context["primary_address_path.rlid"])
     peer = peer_device and peer_device.queue_pairs.get(qp.context["remote_qpn"])
@@ -239,7 +236,7 @@ def other_side(device: "Device", qp: QueuePair) -> tuple["Device", QueuePair]:
 class Remote:
     """Memory of the other side, which a request names by a key and an address."""
 
-    device: "Device"
+    device: Card
     qp: QueuePair
     domain: int
     key: int
@@ -289,7 +286,7 @@ class Remote:
         return data
 
 
-def datagram(device: "Device", qp: QueuePair, opcode: int, request: bytes) -> None:
+def datagram(device: Card, qp: QueuePair, opcode: int, request: bytes) -> None:
     """Sends a datagram. If no queue pair takes the datagram, it is lost."""
     av = View("mlx5_av", request, CONTROL)
     extended = av["dqp_dct"] & C.EXTENDED_UD_AV
@@ -317,14 +314,14 @@ def datagram(device: "Device", qp: QueuePair, opcode: int, request: bytes) -> No
         peer_device.counts["out_of_buffer"] += 1
 
 
-def find_datagram_queue(device: "Device", number: int) -> QueuePair | None:
+def find_datagram_queue(device: Card, number: int) -> QueuePair | None:
     if number != 1:
         return device.queue_pairs.get(number)
     found = (qp for qp in device.queue_pairs.values() if qp.context["st"] == C.QP_ST_QP1)
     return next(found, None)
 
 
-def grh(device: "Device", other: "Device", length: int) -> bytes:
+def grh(device: Card, other: Card, length: int) -> bytes:
     """Returns a header with the addresses of both sides, in the form of IPv6."""
     sides = [wire.PREFIX << 64 | wire.guid_of(one.lid) for one in (device, other)]
     head = struct.pack(">IHBB", 6 << 28, length, 0x1B, 64)

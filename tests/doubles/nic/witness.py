@@ -14,31 +14,24 @@ than pins."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from held import Held, Spans
+from keys import Key
 from layout import C
 from memory import File, Memory, Unreachable
-
-if TYPE_CHECKING:
-    from device import Device
-    from keys import Key
 
 FRAME = 1 << 16
 UNPIN = 1 << 31
 
-Spans = list[tuple[int, int]]
 
+class Watched(Protocol):
+    """A card, as the witness needs it."""
 
-@dataclass
-class Held:
-    """The bus addresses that a device holds in an object. Each span has a first address and an end.
-    `frames` names the GPU memory at these addresses."""
+    memory: Memory
 
-    name: str
-    spans: Spans = field(default_factory=list)
-    frames: set[int] = field(default_factory=set)
+    def holders(self) -> Iterator[Held]: ...
 
 
 class Witness:
@@ -49,7 +42,7 @@ class Witness:
         self.pinned: Counter[int] = Counter()
         self.violations: dict[str, tuple[int, str]] = {}
         self.counts: Counter[str] = Counter()
-        self.devices: list[Device] = []
+        self.cards: list[Watched] = []
 
     def violation(self, kind: str, text: str) -> None:
         count, first = self.violations.get(kind, (0, text))
@@ -66,7 +59,7 @@ class Witness:
             return
         self.pinned.subtract(frames)
         holders: Counter[int] = Counter()
-        for device in self.devices:
+        for device in self.cards:
             for held in device.holders():
                 for frame in held.frames.intersection(frames):
                     holders[frame] += 1
@@ -75,14 +68,14 @@ class Witness:
                         self.violation("unpinned", text)
                         break
 
-    def unmapped(self, device: "Device", start: int, length: int) -> None:
+    def unmapped(self, device: Watched, start: int, length: int) -> None:
         """Handles the end of a mapping for a device."""
         for held in device.holders():
             if any(begin < start + length and start < end for begin, end in held.spans):
                 text = f"{held.name} still reaches {start:#x}, mapped no longer"
                 self.violation("unmapped", text)
 
-    def filled(self, key: "Key", memory: Memory) -> None:
+    def filled(self, key: Key, memory: Memory) -> None:
         """Handles a change of a key's table."""
         if not key.held.spans and not key.free:
             self.counts["entries"] += sum(1 for page in key.pages if page & (C.EN_RD | C.EN_WR))
@@ -111,7 +104,7 @@ class Witness:
     def rest(self) -> None:
         """Handles a question about violations, which a test asks when no memory is being freed. At
         other times, unpinned memory may be mapped for a moment, if no device gets the address."""
-        for device in self.devices:
+        for device in self.cards:
             left = {frame for frame in self.mapped_frames(device.memory) if self.pinned[frame] <= 0}
             if left:
                 self.violation("left_mapped", f"frame {min(left)} is mapped, and not pinned")
@@ -141,7 +134,7 @@ def frames_of(offset: int, length: int) -> range:
     return range(offset // FRAME, (offset + length - 1) // FRAME + 1)
 
 
-def spans_of(key: "Key") -> Iterator[tuple[int, int]]:
+def spans_of(key: Key) -> Iterator[tuple[int, int]]:
     """Yields the bus addresses that requests can reach through the key's own pages. Pages may reach
     farther than the key."""
     address, end = key.start, key.start + key.length
