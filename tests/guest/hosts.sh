@@ -2,7 +2,7 @@
 #
 # Functions for scenarios with two hosts. Both hosts run the same scenario. A command after the word
 # `left` or `right` runs only on the host with that name. The hosts send each other words through
-# the lab (tests/lab/guest.py). A pair of guests runs only one scenario.
+# the lab (tests/lab/run/guest.py). A pair of guests runs only one scenario.
 
 HOST=$(word host '')
 last "the other host may be at its end already"

@@ -32,7 +32,7 @@ export HCA=rxe0
 # The seed decides all random choices, so lab.seed= repeats a run.
 SEED=$(word seed $((RANDOM << 15 | RANDOM)))
 
-# report TEXT: sends TEXT to the host as a line of KTAP (tests/lab/ktap.py). The line is indented,
+# report TEXT: sends TEXT to the host as a line of KTAP (tests/lab/run/ktap.py). The line is indented,
 # because it is a part of the scenario's result.
 report() {
 	local text="$*"

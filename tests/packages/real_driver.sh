@@ -30,7 +30,7 @@ xz -dcf "$(module_file)" >/tmp/nv_peer_mem.ko
 # This file lists the exports of the callback module, in the format of Module.symvers.
 sed -n 's/^EXPORT_SYMBOL(\(.*\));$/0x0\t\1\tnv_peer_mem_callback\tEXPORT_SYMBOL/p' \
 	"/usr/src/nvidia-peer-memory-$version/src/callback/callback.c" >/tmp/callback.symvers
-check "no import is for GPL modules only, and the code is in order" /checkout/tests/lab/object closed /tmp/nv_peer_mem.ko \
+check "no import is for GPL modules only, and the code is in order" /checkout/tests/lab/checks/object closed /tmp/nv_peer_mem.ko \
 	"/lib/modules/$kver/build" /usr/src/ofa_kernel/default/Module.symvers /lib/nv_peer_mem/nvidia.symvers \
 	/tmp/callback.symvers
 check "what it imports of the driver has versions" [ "$(grep -c . <(imports))" -ge 6 ]

@@ -2,7 +2,7 @@
 # Shows: many registrations leave no report, and no memory in use
 #
 # The scenario runs rounds of stress until the host has no more rounds. `tests/run soak`
-# (tests/lab/soaking.py) says which round is next. It notes each round that has ended well, so
+# (tests/lab/reports/soaking.py) says which round is next. It notes each round that has ended well, so
 # nothing is lost if a run is cut off. The seed of a round decides all its random choices, so
 # `SEED=... tests/run job soak` repeats a round of the kind *rare*, and with an emulated ConnectX
 # `SEED=... tests/run job soak-mlx5`; `SEED=... tests/run job soak-many` repeats one of *many*.

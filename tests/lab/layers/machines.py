@@ -9,8 +9,8 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-import making
-from cache import CACHE, LAB, Wrong, logged, say, scratch
+from layers import making
+from layers.cache import CACHE, LAB, Wrong, logged, say, scratch
 
 # The release whose programs most guests run. The table `kernels` names the releases of other
 # guests.

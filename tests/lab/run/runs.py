@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from cache import Wrong, say
-from guest import seconds_since
-from jobs import Job
-from slowest import slowest
-from speed import speed
+from layers.cache import Wrong, say
+from layers.slowest import slowest
+from run.guest import seconds_since
+from run.jobs import Job
+from run.speed import speed
 
 # Seconds between two lines about the progress of a run.
 PROGRESS = 30

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Runs a sweep of mechanical mistakes (tests/sweep) in the layers that the area's tests need."""
 
-from cache import CACHE, TOP, Wrong
-from layers import layers
-from making import in_layers
+from layers.cache import CACHE, TOP, Wrong
+from layers.making import in_layers
+from layers.stack import layers
 
 # For each area, the layer with the tools of its tests.
 LAYER_OF = {
@@ -22,6 +22,12 @@ def run(words: list[str]) -> int:
     kept = CACHE / "sweep"
     kept.mkdir(exist_ok=True)
     made = layers("sweep", "tools", LAYER_OF[words[0]])
-    check = ["env", f"SWEEP={' '.join(words)}", "bash", "/checkout/tests/lab/check.sh", "sweep"]
+    check = [
+        "env",
+        f"SWEEP={' '.join(words)}",
+        "bash",
+        "/checkout/tests/lab/checks/check.sh",
+        "sweep",
+    ]
     binds = [f"{TOP}:/checkout:ro", f"{kept}:/tmp/sweep"]
     return in_layers(made.stack, *check, binds=binds).returncode

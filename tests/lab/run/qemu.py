@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cache import CACHE, TOP, Wrong
-from layers import Bootable, Layers, root_of
+from layers.cache import CACHE, TOP, Wrong
+from layers.stack import Bootable, Layers, root_of
 
 # The guest is emulated (tcg) or virtual (kvm). With "multi", QEMU has a thread for each of the
 # guest's processors, and races are more likely. If this machine has too few processors for these

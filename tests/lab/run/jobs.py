@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import slowest
-from cache import CACHE, TOP, Wrong, locked, named, say
-from guest import Guest, pair, seconds_since
-from ktap import Result
-from layers import Layers, layers
-from making import in_layers
-from qemu import USUAL, Options
+from layers import slowest
+from layers.cache import CACHE, TOP, Wrong, locked, named, say
+from layers.making import in_layers
+from layers.stack import Layers, layers
+from run.guest import Guest, pair, seconds_since
+from run.ktap import Result
+from run.qemu import USUAL, Options
 
 # The number of seconds after which a check or a test of the packages is killed.
 LIMIT = 3600
@@ -222,7 +222,7 @@ class Job:
         if self.tests:
             words.append(f"TESTS={self.tests}")
         for name in self.runs:
-            check = ["env", *words, "bash", "/checkout/tests/lab/check.sh", name]
+            check = ["env", *words, "bash", "/checkout/tests/lab/checks/check.sh", name]
             with self.kept_copy(name, made.stack) as binds:
                 self.run_logged(name, made.stack, *check, binds=[*binds, *self.shares])
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prose import measure, prose
+from checks.prose import measure, prose
 
 C = """/*
  * A comment

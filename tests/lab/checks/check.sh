@@ -42,11 +42,26 @@ in_order() {
 	tsort "/tmp/imports.$1" >/tmp/order
 }
 
-# Checks that the files of the module, and of the preloaded library, import each other in one
-# direction.
+# rooms DIRECTORY: prints, for each import of one part of the directory by another, both parts. A
+# part is a file, or a directory of the directory.
+rooms() {
+	(cd "$1" && grep -rE --include='*.py' '^ *(from|import) [a-z_]+' .) |
+		sed -E 's#^\./([a-z_]+)[^:]*: *(from|import) ([a-z_]+).*#\1 \3#' |
+		while read -r from to; do
+			if [ "$from" != "$to" ] && { [ -e "$1/$to" ] || [ -e "$1/$to.py" ]; }; then echo "$from $to"; fi
+		done | sort -u
+}
+
+# Checks that files import each other in one direction: those of the module, of the preloaded library
+# and of the emulated card, and the directories of the lab.
 check_imports() {
 	in_order module 40 src/*.rs
 	in_order preload 15 preload/src/*.rs
+	rooms tests/lab >/tmp/lab
+	[ "$(tr '\n' ',' </tmp/lab)" = "reports layers,reports run,run layers," ]
+	rooms tests/doubles/nic >/tmp/nic
+	[ "$(wc -l </tmp/nic)" -gt 30 ]
+	tsort /tmp/nic >/tmp/order
 }
 
 # Runs the kernel's own lints, and fails on a warning. Removes earlier results first, because clippy
@@ -61,9 +76,9 @@ check_clippy() {
 check_panics() {
 	for arch in x86_64 aarch64; do
 		NVPM_ARCH=$arch make -s prebuilt
-		tests/lab/panics "build/prebuilt/$arch.S"
+		tests/lab/checks/panics "build/prebuilt/$arch.S"
 		sed "0,/^nvpm_revoke:/s/^nvpm_revoke:/&\n\tb\tcore9panicking/" "build/prebuilt/$arch.S" >/tmp/planted.S
-		if tests/lab/panics /tmp/planted.S; then exit 1; fi
+		if tests/lab/checks/panics /tmp/planted.S; then exit 1; fi
 	done
 }
 
@@ -195,7 +210,7 @@ check_parameters() {
 }
 
 # Measures how plainly comments and pages are written.
-check_prose() { python3 -B tests/lab/prose.py; }
+check_prose() { python3 -B tests/lab/checks/prose.py; }
 
 # Tests the pages, the completion and the metrics of nvpm, with the tools that read them.
 check_nvpm() {
@@ -276,7 +291,7 @@ refused_for_glibc() {
 
 # Tests the scripts of the service, of dkms and of the packages on systems that are made of files, and
 # which mistakes a sweep makes, and what counts as prose.
-check_scripts() { python3 -B -m pytest -q -p no:cacheprovider tests/scripts tests/sweep tests/lab/test_prose.py; }
+check_scripts() { PYTHONPATH=tests/lab python3 -B -m pytest -q -p no:cacheprovider tests/scripts tests/sweep tests/lab/checks/test_prose.py; }
 
 # Runs updates and removals at which the power is cut or a disk is full with dkms itself.
 check_dkms_steps() {
@@ -367,16 +382,16 @@ check_todo() {
 }
 
 # Checks the report of measurements.
-check_bench() { PYTHONPATH=tests/guest python3 -B tests/lab/bench_test.py; }
+check_bench() { PYTHONPATH=tests/guest:tests/lab python3 -B tests/lab/reports/test_bench.py; }
 
 # Checks that a soak continues where it was cut off.
-check_soak() { python3 -B tests/lab/soak_test.py; }
+check_soak() { PYTHONPATH=tests/lab python3 -B tests/lab/reports/test_soak.py; }
 
 # Checks that commands run in many layers, and that a failure of the lab itself is reported as such.
-check_layers() { python3 -B tests/lab/making_test.py; }
+check_layers() { PYTHONPATH=tests/lab python3 -B tests/lab/run/test_making.py; }
 
 # Checks that each way in which a guest can fail is reported as a failure.
-check_ktap() { python3 -B tests/lab/ktap.py; }
+check_ktap() { python3 -B tests/lab/run/ktap.py; }
 
 # Tests the emulated ConnectX without a guest.
 check_nic() {
@@ -384,7 +399,7 @@ check_nic() {
 		python3 -B -m pytest -q -p no:cacheprovider -rA tests/doubles/nic/test_nic.py | sed 's/^PASSED/ok/'
 }
 
-check_defects_table() { tests/lab/defects_table; }
+check_defects_table() { tests/lab/checks/defects_table; }
 
 # repository USER: makes a git repository of the checkout in /tmp/USER, which belongs to USER.
 repository() {
@@ -547,10 +562,10 @@ check_bindings() {
 
 # Checks how a build compiles Rust, and which messages it prints about missing parts and packages to
 # install.
-check_build_messages() { tests/lab/build_messages "$kver"; }
+check_build_messages() { tests/lab/checks/build_messages "$kver"; }
 
 # Checks that the features of a kernel, and not its version, decide how the module is compiled.
-check_backports() { tests/lab/backports "$kver"; }
+check_backports() { tests/lab/checks/backports "$kver"; }
 
 # ---- crates -------------------------------------------------------------------
 

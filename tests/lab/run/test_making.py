@@ -13,10 +13,10 @@ from types import SimpleNamespace
 # The cache is imported after the variable is set.
 os.environ["LAB_CACHE"] = tempfile.mkdtemp()
 
-import cache
-import guest
-from cache import CACHE, Wrong, prepare_cache
-from making import run_below
+from layers import cache
+from layers.cache import CACHE, Wrong, prepare_cache
+from layers.making import run_below
+from run import guest
 
 # The names are as long as the mount options of a guest with all extra layers.
 NAMES = [f"a-layer-with-a-long-name-{number:012}" for number in range(24)]

@@ -59,11 +59,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import cache
-import making
-import slowest
-from cache import CACHE, DOUBLES, LAB, TOP, Wrong, say
-from machines import (
+from layers import cache, making, slowest
+from layers.cache import CACHE, DOUBLES, LAB, TOP, Wrong, say
+from layers.machines import (
     RELEASE,
     Machine,
     driver_version,
@@ -273,7 +271,7 @@ class Layers:
         self.add(
             "debug",
             f"kernel {self.kseries}, compiled with debug/config (10 to 30 minutes, once)",
-            LAB / "debug/config",
+            LAB / "layers/debug/config",
             words=(self.kpkg, self.kseries, self.machine.compiler),
             network=True,
         )
@@ -290,7 +288,7 @@ class Layers:
         )
 
     def make_boot(self) -> None:
-        init = LAB / "initramfs-init"
+        init = LAB / "layers/initramfs-init"
         boot = self.beside("boot", self.kernel_stack, "initramfs", init, words=[self.kver])
         vmlinux = topmost(self.kernel_stack) / f"boot/vmlinux-{self.kver}"
         initramfs = root_of(boot) / "boot/lab-initramfs"
@@ -418,7 +416,7 @@ class Layers:
             "clienttools",
             self.lab_base,
             "crates for the verbs client (half a minute)",
-            LAB / "build/crates.sh",
+            LAB / "layers/build/crates.sh",
             GUEST / "gpuverbs/Cargo.toml",
             network=True,
         )
@@ -451,7 +449,7 @@ class Layers:
 
     def extra_rust(self) -> None:
         self.extra_metadata()
-        inputs = [*MODULE, self.make_ready(), LAB / "object"]
+        inputs = [*MODULE, self.make_ready(), LAB / "checks/object"]
         text = "the module compiled in every way (minutes)"
         self.add("rust", text, *inputs, words=[self.kver])
         self.compiled = topmost(self.stack) / "compiled"
@@ -490,7 +488,9 @@ class Layers:
         """Adds the wheels at the place of the programs, also because of the topmost list of
         dpkg."""
         above, self.stack = self.stack.removesuffix(self.base), self.base
-        requirements = [LAB / f"wheels/requirements{version}.txt" for version in ("", "-3.11")]
+        requirements = [
+            LAB / f"layers/wheels/requirements{version}.txt" for version in ("", "-3.11")
+        ]
         text = "programs that come as wheels (140 MB)"
         self.add("wheels", text, *requirements, *TRUSTED, network=True)
         self.stack = above + self.stack
@@ -702,7 +702,7 @@ class Layers:
         self.add(
             "hosttools",
             "crates for the tests on the host (two minutes)",
-            LAB / "build/crates.sh",
+            LAB / "layers/build/crates.sh",
             TOP / "tests/host/Cargo.toml",
             network=True,
         )

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cache import LAB, TOP, Wrong
-from jobs import Job, headers
-from layers import Layers
-from machines import machines
+from layers.cache import LAB, TOP, Wrong
+from layers.machines import machines
+from layers.stack import Layers
+from run.jobs import Job, headers
 
 # For each command, the words of the column "in" that select its jobs.
 COMMANDS = {
@@ -41,7 +41,7 @@ def names_of(functions: Iterable[str], prefix: str) -> set[str]:
 
 def known_words() -> dict[str, set[str]]:
     """Returns the permitted values of each column, and the names that each kind of job may run."""
-    check = (LAB / "check.sh").read_text(encoding="utf-8")
+    check = (LAB / "checks/check.sh").read_text(encoding="utf-8")
     known = {
         "where": set().union(*COMMANDS.values()),
         "machine": {*machines(), "-"},
@@ -58,7 +58,7 @@ def known_words() -> dict[str, set[str]]:
 
 
 def wrong(what: str) -> Wrong:
-    return Wrong(f"tests/jobs.md: {what}")
+    return Wrong(f"tests/lab/jobs.md: {what}")
 
 
 def read_line(line: str, known: dict[str, set[str]]) -> Job:
@@ -89,7 +89,7 @@ def read_line(line: str, known: dict[str, set[str]]) -> Job:
 def read_table() -> list[Job]:
     """Returns all jobs. Raises Wrong if a scenario belongs to no job."""
     known = known_words()
-    text = (TOP / "tests/jobs.md").read_text(encoding="utf-8")
+    text = (TOP / "tests/lab/jobs.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("|")][2:]
     jobs = [read_line(row, known) for row in rows]
     names = [job.name for job in jobs]

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-TOP = Path(__file__).resolve().parents[2]
+TOP = Path(__file__).resolve().parents[3]
 # The last commit that was made before the rule existed.
 BEFORE = "82b7a1da7eec39043be302b31f3bf6ee4148bde0"
 

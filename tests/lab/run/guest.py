@@ -10,13 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-import qemu
-from cache import CACHE, Wrong, killed_with_us, new_dir, say
-from ktap import Ktap, Result
-from layers import Layers
-from making import in_layers
-from nics import Nics
-from qemu import USUAL, Network, Options
+from layers.cache import CACHE, Wrong, killed_with_us, new_dir, say
+from layers.making import in_layers
+from layers.stack import Layers
+from run import qemu
+from run.ktap import Ktap, Result
+from run.nics import Nics
+from run.qemu import USUAL, Network, Options
 
 # Kernel messages that mean a crash.
 CRASH = re.compile(rb"^\[ *[0-9.]+\] .*(BUG:|WARNING:|Oops|Call Trace|Kernel panic)", re.MULTILINE)

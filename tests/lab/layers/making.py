@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cache import CACHE, LAB, Wrong, hash_of, killed_with_us, locked, logged, named, scratch
+from layers.cache import CACHE, LAB, Wrong, hash_of, killed_with_us, locked, logged, named, scratch
 
 Done = subprocess.CompletedProcess[Any]
 
@@ -155,7 +155,7 @@ def layer_name(name: str, *words: object) -> str:
 
 def built_name(name: str, stack: str, inputs: Iterable[Path], words: object) -> str:
     """Returns the name of a layer that build() makes."""
-    return layer_name(name, stack, words, hash_of(LAB / f"build/{name}.sh", *inputs))
+    return layer_name(name, stack, words, hash_of(LAB / f"layers/build/{name}.sh", *inputs))
 
 
 def build(
@@ -170,7 +170,7 @@ def build(
     """Runs build/NAME.sh inside STACK, with the directory /in holding the INPUTS, and with apt for
     SUITES."""
     (where / "in").mkdir()
-    for source in (*inputs, LAB / f"build/{name}.sh"):
+    for source in (*inputs, LAB / f"layers/build/{name}.sh"):
         subprocess.run(["cp", "-a", source, where / "in/"], check=True)
     binds, hint = [f"{where}/in:/in:ro"], ""
     if suites:

@@ -23,11 +23,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from cache import CACHE, LAB, TOP, Wrong, locked, say
-from jobs import Job
-from qemu import TIMEOUT
-from runs import Run, slots
-from soak_report import KINDS, Kind, Round, report, total
+from layers.cache import CACHE, LAB, TOP, Wrong, locked, say
+from reports.soak_report import KINDS, Kind, Round, report, total
+from run.jobs import Job
+from run.qemu import TIMEOUT
+from run.runs import Run, slots
 
 # The number of rounds of a guest. The guests take turns with the RDMA devices, and a guest with
 # more rounds shows better whether memory in use grows.
@@ -35,7 +35,7 @@ ROUNDS_OF_A_GUEST = 10
 
 # The first file has the rounds from other machines, and names their module. The second file is the
 # page that is made from all rounds.
-ELSEWHERE, REPORT = LAB / "soak.json.gz", TOP / "docs/soak.md"
+ELSEWHERE, REPORT = LAB / "reports/soak.json.gz", TOP / "docs/soak.md"
 
 
 def module() -> str:
@@ -237,7 +237,9 @@ def next_guests(jobs: list[Job], soak: Soak) -> dict[str, Job]:
     missing = soak.missing()
     those = [job for job in jobs if job.machine == soak.kind.machine and device_of(job) in missing]
     if not those:
-        raise Wrong(f"tests/jobs.md has no soak on {soak.kind.machine} for {' '.join(missing)}.")
+        raise Wrong(
+            f"tests/lab/jobs.md has no soak on {soak.kind.machine} for {' '.join(missing)}."
+        )
     fewest_first = sorted(those, key=lambda job: soak.registrations(device_of(job)))
     found = {}
     for index, job in zip(range(number), itertools.cycle(fewest_first)):

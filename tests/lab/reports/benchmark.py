@@ -8,14 +8,14 @@ import subprocess
 import time
 from typing import Any
 
-import bench_report
 from bench import THREADS
-from cache import CACHE, TOP, Wrong, say
-from guest import Guest
-from jobs import Job
-from layers import Layers, layers
-from making import in_layers
-from qemu import Options
+from layers.cache import CACHE, TOP, Wrong, say
+from layers.making import in_layers
+from layers.stack import Layers, layers
+from reports import bench_report
+from run.guest import Guest
+from run.jobs import Job
+from run.qemu import Options
 
 RESULTS = CACHE / "bench/results.json"
 REPORT = TOP / "docs/performance/results.md"

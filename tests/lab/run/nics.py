@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cache import CACHE, DOUBLES, Wrong, killed_with_us
-from layers import Layers
+from layers.cache import CACHE, DOUBLES, Wrong, killed_with_us
+from layers.stack import Layers
 
 
 class Nics:

@@ -4,8 +4,8 @@
 import re
 
 from bench import IDEAL, OURS, PEERMEM, Figures, Subject, left_of
-from bench_report import BOUNDS, PLANNED, Run, judge, report
-from cache import TOP
+from layers.cache import TOP
+from reports.bench_report import BOUNDS, PLANNED, Run, judge, report
 
 FACTS = {"date": "D", "kernel": "K", "qemu": "Q", OURS: "O", PEERMEM: "T"}
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-LAB = Path(__file__).resolve().parent
+LAB = Path(__file__).resolve().parents[1]
 TOP = LAB.parent.parent
 DOUBLES = TOP / "tests/doubles"
 CACHE = Path(os.environ.get("LAB_CACHE", "/var/cache/nv-peer-mem-lab"))
