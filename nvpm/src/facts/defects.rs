@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Versions of NVIDIA's driver with a known defect that programs with GPU memory can meet. For a new defect, add a row
-//! with the source of the information, and a machine in tests/nvpm/machines.
+//! with the source of the information, and a machine in nvpm/tests/machines.
 use crate::facts::driver::is_proprietary;
 use crate::facts::fact::Verdict;
 use crate::read::machine::Machine;

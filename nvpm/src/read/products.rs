@@ -2,7 +2,7 @@
 //! Products that take no part in GPUDirect RDMA, although their drivers are loaded. They are GPUs whose memory no other
 //! device reaches, and RDMA devices whose drivers ask for no peer memory. A product that is not in a table takes part.
 //!
-//! Each row names its source. For a new product, add a row, and a machine in tests/nvpm/machines.
+//! Each row names its source. For a new product, add a row, and a machine in nvpm/tests/machines.
 use std::sync::LazyLock;
 
 use regex::Regex;

@@ -16,7 +16,7 @@ static EXAMPLES: &str = include_str!("examples.txt");
 static CRASHES: &str = include_str!("crashes.txt");
 /// A line of the log that has nothing to do with GPUs, RDMA or a crash.
 const QUIET: &str = "[   10.000000] usb 1-1: new high-speed USB device number 2 using xhci_hcd";
-static KERNEL_LINES: &str = include_str!("../../../tests/nvpm/kernel_lines.txt");
+static KERNEL_LINES: &str = include_str!("../../tests/kernel_lines.txt");
 const FILES: [(&str, &str); 6] = [
     ("proc/sys/kernel/hostname", "n1"),
     ("proc/sys/kernel/osrelease", "7.3.4-test"),

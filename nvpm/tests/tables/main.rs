@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Runs nvpm on machines that are made of files, which the tables of tests/nvpm describe. Prints a line `ok` for each
+//! Runs nvpm on machines that are made of files, which the tables of nvpm/tests/machines describe. Prints a line `ok` for each
 //! command that was run. `cargo test --test tables -- [TABLE] [WORDS OF A TITLE]` runs some of them, and `-- --make
 //! DIRECTORY [LINE]...` makes a machine. `NVPM_BIN` names another program, and with `NVPM_FIRST` the first failure ends
 //! the run.
@@ -27,7 +27,7 @@ use std::{env, fs, panic, thread};
 use player::{Places, Player};
 use table::Case;
 
-const TABLES: [&str; 6] = ["machines", "varied", "judged", "programs_by_pair", "commands", "selftest"];
+const TABLES: [&str; 6] = ["status", "varied", "judged", "programs_by_pair", "commands", "selftest"];
 
 /// The cases, each with its table, and the number of the next.
 struct Work {
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     let places = places::make(scratch.path());
     let mut cases = Vec::new();
     for table in TABLES.into_iter().filter(|table| chosen.is_none_or(|chosen| chosen == table)) {
-        let found = table::cases(&places.tables.join(table)).into_iter();
+        let found = table::cases(&places.tables.join(format!("{table}.machines"))).into_iter();
         cases.extend(found.filter(|case| case.title.contains(&title)).map(|case| (table, case)));
     }
     let work = Work { cases, next: AtomicUsize::new(0), failed: Mutex::new(Vec::new()) };

@@ -40,7 +40,7 @@ pub fn make(scratch: &Path) -> Places {
     fs::copy(program, service.join("nvpm-bin")).unwrap();
     fs::create_dir(&libraries).unwrap();
     compile(top, &libraries);
-    Places { tables: top.join("tests/nvpm"), service, libraries }
+    Places { tables: top.join("nvpm/tests/machines"), doubles: top.join("tests/doubles"), service, libraries }
 }
 
 /// Compiles the lab's libcuda, which needs no GPU in this form, and the double of libibverbs.

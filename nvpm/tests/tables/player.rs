@@ -25,8 +25,10 @@ const QUOTED: usize = 4000;
 
 /// The directories that all cases use.
 pub struct Places {
-    /// tests/nvpm.
+    /// nvpm/tests/machines.
     pub tables: PathBuf,
+    /// tests/doubles.
+    pub doubles: PathBuf,
     /// The installed files.
     pub service: PathBuf,
     /// The doubles of libraries for the selftest.
@@ -67,10 +69,10 @@ impl<'a> Player<'a> {
         let (bin, root) = (scratch.join("bin"), scratch.join("machine"));
         fs::create_dir(&bin).unwrap();
         for name in TOOLS {
-            symlink(places.tables.join("../doubles/tool"), bin.join(name)).unwrap();
+            symlink(places.doubles.join("tool"), bin.join(name)).unwrap();
         }
         let program = places.service.join("nvpm-bin");
-        let double = places.tables.join("../doubles/verbs/nvpm");
+        let double = places.doubles.join("verbs/nvpm");
         symlink(if is_selftest { &double } else { &program }, bin.join("nvpm")).unwrap();
         let path = std::env::var("PATH").unwrap();
         let path = format!("{}:{}:{path}", bin.display(), places.service.display());

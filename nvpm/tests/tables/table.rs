@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Reads the tables of tests/nvpm. tests/README.md explains their language.
+//! Reads the tables of nvpm/tests/machines. tests/README.md explains their language.
 use std::path::Path;
 
 use super::machine::ALIASES;
