@@ -6,6 +6,7 @@
 . /checkout/tests/packages/lib.sh
 
 cp -a /checkout/src /tmp/src
+cp -a /checkout/build /tmp/build
 
 # located: runs build/configure for the kernel tree $kdir, and prints its findings.
 located() { KVER=$kver KDIR=${kdir-} sh /tmp/build/configure; }

@@ -290,8 +290,8 @@ refused_for_glibc() {
 }
 
 # Tests the scripts of the service, of dkms and of the packages on systems that are made of files, and
-# which mistakes a sweep makes, and what counts as prose.
-check_scripts() { PYTHONPATH=tests/lab python3 -B -m pytest -q -p no:cacheprovider tests/scripts tests/sweep tests/lab/checks/test_prose.py; }
+# which mistakes a sweep makes, what counts as prose, and which paths are dead.
+check_scripts() { PYTHONPATH=tests/lab python3 -B -m pytest -q -p no:cacheprovider tests/scripts tests/sweep tests/lab/checks; }
 
 # Runs updates and removals at which the power is cut or a disk is full with dkms itself.
 check_dkms_steps() {
@@ -397,6 +397,11 @@ check_ktap() { python3 -B tests/lab/run/ktap.py; }
 check_nic() {
 	LAB_MLX5_HEADERS=$(echo /usr/src/linux-headers-*-common/include/linux/mlx5) \
 		python3 -B -m pytest -q -p no:cacheprovider -rA tests/doubles/nic/test_nic.py | sed 's/^PASSED/ok/'
+}
+
+# Checks that no program of a guest, a package test or the lab names a file that has moved.
+check_dead_paths() {
+	PYTHONPATH=tests/lab python3 -B tests/lab/checks/dead_paths.py
 }
 
 check_defects_table() { tests/lab/checks/defects_table; }
