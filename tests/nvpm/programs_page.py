@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""programs_page.py: writes the tables of programs in docs/consumers.md and docs/choosing.md, which
+"""programs_page.py: writes the tables of programs in docs/programs.md and docs/choosing.md, which
 are made of the blocks of nvpm/data/programs.table. The text around the tables stays.
 nvpm/data/README.md explains the fields of a block."""
 
@@ -163,7 +163,7 @@ def skip() -> Iterator[str]:
     yield row("none: they stay with dma-buf", "; ".join(without))
 
 
-PAGES = {TOP / "docs/consumers.md": order, TOP / "docs/choosing.md": skip}
+PAGES = {TOP / "docs/programs.md": order, TOP / "docs/choosing.md": skip}
 
 
 def page(file: Path, old: str) -> str:

@@ -56,7 +56,7 @@ for format in deb rpm; do
 	done
 	check "$format: README.md leads to them" grep -q '](docs/troubleshooting.md)' "$documents/README.md"
 	none_dead "$format" "$documents"
-	for page in performance consumers programs proof architecture rust; do
+	for page in performance programs proof architecture rust; do
 		check "$format: $page.md, which is for developers, stays in the sources" [ ! -e "$documents/docs/$page.md" ]
 	done
 done
