@@ -4,7 +4,7 @@
 # Clock: instructions, in which costs are counted
 # Cards: 16
 #
-# docs/performance/scale.md has the measurements and the results.
+# docs/performance.md has the measurements and the results.
 
 # The doubles check as little as possible, as in bench.sh. Each network card has an RDMA device.
 load_gpu own_dma=0

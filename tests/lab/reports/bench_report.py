@@ -107,7 +107,7 @@ BOUNDS = (
     Bound("four threads, time for a registration", 1 / 1.7, PEERMEM, "threads", "dynamic"),
     Bound("four threads, dynamic BAR1", 1.05, IDEAL, "threads", "dynamic"),
     Bound("four threads, static BAR1, persistent", 1.05, IDEAL, "threads", "static", modes=KEPT),
-    # 1.05 was the aim here, too. ../../docs/performance/instructions.md says what was tried.
+    # 1.05 was the aim here, too. ../../docs/performance.md says what was tried.
     Bound("four threads, static BAR1, revocable", 1.07, IDEAL, "threads", "static", modes=FREED),
 )
 

@@ -103,9 +103,10 @@ NO_FIGURE = (
 
 
 def check_prose() -> None:
-    """Checks that docs/performance.md has no figure written by hand, which would become
-    outdated."""
+    """Checks that the first part of docs/performance.md has no figure written by hand, which would
+    become outdated. The second part has figures with their days."""
     text = (TOP / "docs/performance.md").read_text(encoding="utf-8")
+    text, _ = text.split("\n## Figures of one day\n")
     by_hand = re.findall(r"\S*\d\S*", re.sub(NO_FIGURE, "", text))
     assert not by_hand, f"docs/performance.md has figures written by hand: {by_hand}"
     print("ok no figure is written by hand")
