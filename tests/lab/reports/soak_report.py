@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The report of a soak's rounds, docs/soak.md."""
+"""The report of a soak's rounds, a part of docs/proof.md."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -50,20 +50,12 @@ DEVICES = {
     "mlx5": "an emulated ConnectX with NVIDIA's driver mlx5",
 }
 
+# The report stands between these lines in the page. The text around them is written by hand.
+BEGIN = "<!-- tests/run soak --docs writes the report from here on. -->"
+END = "<!-- The report ends here. -->"
+
 HEAD = """\
-<!-- SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause -->
-<!-- Written by tests/run soak --docs: do not edit. -->
-# Soak: rare registrations and many
-
-`tests/run soak` registers memory in guests until as many registrations as are wanted were tried
-with one source of the module. It goes on where the last run was cut off. The module's source has
-the hash `{module}`; a changed source begins anew.
-
-In a round the module is loaded, four processes at a time register memory and misbehave in every
-way that a program can, and the module is unloaded. A round passes only if afterwards nothing is
-pinned, mapped or registered, no contract was violated, the kernel's log has no report, and no more
-memory is in use than before. On the debug kernel, kmemleak must also find nothing, and no checker
-may have turned itself off.
+These registrations have run with the module whose source has the hash `{module}`:
 
 | kind | device | wanted | have run | missing | rounds | failed rounds | guests | kernel |
 |---|---|---|---|---|---|---|---|---|
@@ -96,7 +88,7 @@ SORTS: dict[str, Callable[[Round], bool]] = {
 }
 
 MEMORY = """\
-### Memory in use
+**Memory in use**
 
 The figures are the bytes that the kernel has allocated in slabs, from vmalloc and for each
 processor, after it has freed all memory that it can free at any time. A guest makes and ends two
@@ -110,7 +102,7 @@ the lowest figure so far, or if there are 32 MiB less of free pages than at firs
 
 CURVE = """\
 
-### The longest guest, round by round
+**The longest guest, round by round**
 
 | registrations so far | in use | difference | free pages |
 |---|---|---|---|
@@ -134,7 +126,7 @@ def by_guest(rounds: list[Round]) -> dict[str, list[Round]]:
 
 
 def happenings(rounds: list[Round]) -> Iterator[str]:
-    yield "### Events"
+    yield "**Events**"
     yield ""
     yield "| number | event |"
     yield "|---|---|"
@@ -169,7 +161,7 @@ def curve(rounds: list[Round]) -> Iterator[str]:
 def failures(rounds: list[Round]) -> Iterator[str]:
     if not rounds:
         return
-    yield "### Rounds that have failed"
+    yield "**Rounds that have failed**"
     yield ""
     for one in rounds:
         place = f"{one['device']}, {one['threads']}, {one['ended']}"
@@ -201,7 +193,7 @@ def done(kind: Kind, rounds: list[Round]) -> Iterator[str]:
 def about(kind: Kind, rounds: list[Round]) -> Iterator[str]:
     """Yields the lines of the report about one kind."""
     good = [one for one in rounds if "failed" not in one]
-    yield f"## {kind.name.capitalize()}"
+    yield f"### {kind.name.capitalize()}"
     yield ""
     yield kind.text
     yield ""
@@ -227,3 +219,10 @@ def report(module: str, rounds: list[Round]) -> str:
     table = [line for kind, found in those.items() for line in done(kind, found)]
     lines = [line for kind, found in those.items() for line in about(kind, found)]
     return HEAD.format(module=module) + "\n".join([*table, "", *lines]).rstrip("\n") + "\n"
+
+
+def page(old: str, text: str) -> str:
+    """Returns the page with TEXT in place of its report."""
+    before, rest = old.split(BEGIN)
+    after = rest.split(END)[1]
+    return "".join([before, BEGIN, "\n\n", text, "\n", END, after])

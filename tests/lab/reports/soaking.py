@@ -23,19 +23,19 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from layers.cache import CACHE, LAB, TOP, Wrong, locked, say
-from reports.soak_report import KINDS, Kind, Round, report, total
-from run.jobs import Job
-from run.qemu import TIMEOUT
-from run.runs import Run, slots
+from cache import CACHE, LAB, TOP, Wrong, locked, say
+from jobs import Job
+from qemu import TIMEOUT
+from runs import Run, slots
+from soak_report import KINDS, Kind, Round, page, report, total
 
 # The number of rounds of a guest. The guests take turns with the RDMA devices, and a guest with
 # more rounds shows better whether memory in use grows.
 ROUNDS_OF_A_GUEST = 10
 
 # The first file has the rounds from other machines, and names their module. The second file is the
-# page that is made from all rounds.
-ELSEWHERE, REPORT = LAB / "reports/soak.json.gz", TOP / "docs/soak.md"
+# page with the report of all rounds.
+ELSEWHERE, PAGE = LAB / "soak.json.gz", TOP / "docs/proof.md"
 
 
 def module() -> str:
@@ -105,12 +105,12 @@ def write_docs(module: str) -> int:
     text = json.dumps({"module": module, "rounds": rounds}, indent=0)
     for path, content in (
         (ELSEWHERE, gzip.compress(text.encode(), mtime=0)),
-        (REPORT, report(module, rounds).encode()),
+        (PAGE, page(PAGE.read_text("utf-8"), report(module, rounds)).encode()),
     ):
         new = path.with_suffix(".new")
         new.write_bytes(content)
         new.replace(path)
-    say("soak", f"docs/{REPORT.name} is written, of {total(rounds):,} registrations")
+    say("soak", f"docs/{PAGE.name} has the report of {total(rounds):,} registrations")
     return 0
 
 

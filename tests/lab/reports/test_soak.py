@@ -11,11 +11,11 @@ from typing import Any
 os.environ["LAB_CACHE"] = tempfile.mkdtemp()
 os.environ.pop("LAB_THREADS", None)
 
-from layers.cache import CACHE, Wrong, locked
-from reports import soaking
-from reports.soak_report import HAPPENED, KINDS, report, total
-from reports.soaking import Record, Soak, SoakRun
-from run.jobs import Job
+import soaking
+from cache import CACHE, Wrong, locked
+from jobs import Job
+from soak_report import HAPPENED, KINDS, page, report, total
+from soaking import Record, Soak, SoakRun
 
 RARE, MANY = KINDS
 ROUND = RARE.round
@@ -200,9 +200,13 @@ def a_line_that_is_no_round_is_named() -> None:
 
 
 def what_ran_elsewhere_counts_once() -> None:
-    soaking.ELSEWHERE, soaking.REPORT = CACHE / "elsewhere.json.gz", CACHE / "report.md"
+    # The first page is the one that `soak --docs` writes.
+    old = page(soaking.PAGE.read_text("utf-8"), "old")
+    soaking.ELSEWHERE, soaking.PAGE = CACHE / "elsewhere.json.gz", CACHE / "page.md"
+    soaking.PAGE.write_text(old, encoding="utf-8")
     one_round(soak())
     soaking.write_docs(MODULE)
+    assert soaking.PAGE.read_text("utf-8") == page(old, report(MODULE, soak().over)) != old
     assert len(soak().over) == 1
     begin_anew()
     one_round(soak())
