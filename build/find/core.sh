@@ -22,7 +22,7 @@ find_core() {
 		take_own_header "$core"
 		found OFA_KERNEL "none needed$set_aside; using the module's own header"
 	elif [ -z "$without" ] && version_in "$KDIR" >/dev/null; then
-		told=$(cut -f2 "$KDIR/Module.symvers" | kind_of_exports)
+		exported_kind=$(cut -f2 "$KDIR/Module.symvers" | kind_of_exports)
 		take_own_header "kernel $KVER"
 		found OFA_KERNEL "none needed: kernel $KVER has peer memory"
 	else
@@ -35,10 +35,10 @@ find_core() {
 
 # read_installed_core: looks for the installed module that exports the functions of peer memory.
 # This is ib_core, or, since OFED 24.07, ib_uverbs. If there is such a module, sets $core to the
-# module's file, and $told to the kind of header that belongs to the module. Otherwise sets $without
-# to the file of ib_core.
+# module's file, and $exported_kind to the kind of header that its exports tell (kind_of_exports).
+# Otherwise sets $without to the file of ib_core.
 read_installed_core() {
-	core='' told='' core_version='' without=''
+	core='' exported_kind='' core_version='' without=''
 	for name in ib_core ib_uverbs; do
 		file=$(module_file "$name" "$CORE_ROOT") || continue
 		unpack "$file" "$work/$name.ko"
@@ -49,7 +49,7 @@ read_installed_core() {
 		core_version=$(version_in "$work")
 	done
 	if [ "$core" ]; then
-		told=$(cat "$work"/ib_*.exports | kind_of_exports)
+		exported_kind=$(cat "$work"/ib_*.exports | kind_of_exports)
 	else
 		without=$(module_file ib_core "$CORE_ROOT") || :
 	fi
@@ -100,7 +100,7 @@ why_not() {
 		return
 	fi
 	header_kind=$(kind_of_header "$1/include/rdma/peer_mem.h") || exit 1
-	expected=${told:-$(cut -f2 "$list/Module.symvers" | kind_of_exports)}
+	expected=${exported_kind:-$(cut -f2 "$list/Module.symvers" | kind_of_exports)}
 	# PLAIN and PRIVATE_DATA need not be told apart, because neither has data after the client's
 	# functions.
 	case $header_kind/$expected in
@@ -124,7 +124,7 @@ take_given_tree() {
 	OFA_KERNEL=$(CDPATH='' cd -- "$OFA_KERNEL" && pwd)
 	why=$(why_not "$OFA_KERNEL") || exit 1
 	if [ "$why" ] && loaded_from_elsewhere; then
-		core='' told=''
+		core='' exported_kind=''
 		why=$(why_not "$OFA_KERNEL") || exit 1
 	fi
 	if [ "$why" ] && [ "$core" ]; then
@@ -176,11 +176,11 @@ is_stale() {
 	esac
 }
 
-# take_own_header CORE: sets $core_kind, for the module's own header, to the kind in $told. If the
-# kind is unknown, ends with an error that names CORE.
+# take_own_header CORE: uses this module's own header for the RDMA core CORE, and sets $core_kind to
+# the kind of header that CORE's exports tell. If they do not tell the kind, ends with an error.
 take_own_header() {
-	[ "$told" ] || die "$1 exports $register, but no function by which its generation is known: give OFA_KERNEL= with the header and the Module.symvers of this RDMA core."
-	core_kind=$told
+	[ "$exported_kind" ] || die "$1 exports $register, but no function by which its generation is known: give OFA_KERNEL= with the header and the Module.symvers of this RDMA core."
+	core_kind=$exported_kind
 }
 
 take_tree() {

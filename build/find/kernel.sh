@@ -11,7 +11,8 @@ choose_kernel() {
 }
 
 # release_of_path: prints the release in the path of KDIR, if the path is below /lib/modules. Fails
-# otherwise. The directory may be the wrong one, but a message must name the kernel that was meant.
+# otherwise. If KDIR has no kernel tree, the error message names the kernel of this release, whose
+# headers the user meant.
 release_of_path() {
 	case ${KDIR:-} in
 	/lib/modules/?* | /usr/lib/modules/?*)

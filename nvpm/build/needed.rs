@@ -12,7 +12,8 @@ pub fn texts(pattern: &str) -> Result<Vec<String>, String> {
     parsed.map(|hir| needed(&hir).unwrap_or_default()).map_err(|error| error.to_string().replace('\n', " "))
 }
 
-/// Returns how much a choice of texts is worth: long texts are rare.
+/// Returns how good a list is for finding lines that have one of its texts. Long texts are rare, so the list whose
+/// shortest text is the longest is the best, and of two such lists the one with fewer texts.
 fn worth(texts: &[String]) -> (usize, usize) {
     (texts.iter().map(String::len).min().unwrap_or(0), usize::MAX - texts.len())
 }

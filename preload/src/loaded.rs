@@ -73,7 +73,8 @@ where
     // SAFETY: `link.h` declares a function of this name with this type.
     let found = unsafe { mem::transmute::<*mut c_void, Option<Walk>>(found) };
     let walk = found.unwrap_or(dl_iterate_phdr);
-    // SAFETY: `shown` is for a search of this type, which lives until this call returns.
+    // SAFETY: `shown` takes its last argument for a `Search<B, F>`. `search` has this type, lives
+    // until this call returns, and is not used by anything else meanwhile.
     unsafe { walk(shown::<B, F>, (&raw mut search).cast()) };
     search.broke
 }

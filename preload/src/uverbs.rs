@@ -90,8 +90,9 @@ pub(crate) struct Attr {
     pub(crate) len: u16,
     flags: u16,
     reserved: u16,
-    /// The value, if it has at most eight bytes, else its address. For results it is always an
-    /// address, and for a new object the kernel stores its number here.
+    /// The value of the attribute if the value has at most eight bytes, and otherwise the address of
+    /// the value. For a result, this is the address to which the kernel writes. For an object that
+    /// the call makes, the kernel writes the number of the object into this field.
     pub(crate) data: u64,
 }
 

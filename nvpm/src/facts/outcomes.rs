@@ -70,8 +70,8 @@ fn devices(machine: &Machine) -> IndexMap<String, Device> {
 /// The outcomes of one program.
 pub type ByPair = IndexMap<Pair, Outcome>;
 
-/// Returns the outcome of each program with each pair. A program that was made for EFA alone is left out with other
-/// devices.
+/// Returns the outcome of each program with each pair of a GPU and a device. A program that can use only EFA devices
+/// has no outcome with another device, because nobody would run the program there.
 pub fn outcomes(machine: &Machine) -> Rc<IndexMap<&'static str, ByPair>> {
     machine.once(compute_outcomes)
 }

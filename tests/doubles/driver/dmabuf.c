@@ -4,8 +4,8 @@
  *
  * The dma-buf has bus addresses and no pages, so only devices that accept this can attach. The
  * memory exists until the last reference to the dma-buf is dropped. If the owner frees the memory
- * before, only the owner's address ends. Importers do not learn of the free, and are never asked to
- * move.
+ * before that, the owner loses its address, but the memory stays. Importers do not learn of the
+ * free, and are never asked to move.
  */
 #include <linux/dma-buf.h>
 #include <linux/scatterlist.h>

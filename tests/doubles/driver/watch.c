@@ -32,7 +32,10 @@ static void sim_watch_tell(u32 first, u32 frames, bool pinned)
 	}
 }
 
-/* Tells that @npages pages of an allocation, from @page on, are @pinned or not any more. */
+/*
+ * Tells the card that @npages pages of an allocation, from @page on, have been pinned. If @pinned is
+ * false, tells the card that they have been unpinned.
+ */
 void sim_watch(const struct sim_alloc *alloc, u32 page, u32 npages, bool pinned)
 {
 	u32 end = page + npages, first;

@@ -181,8 +181,8 @@ def create_umem(device: Card, given: View, out: View) -> None:
 
 
 @command("DESTROY_UMEM")
-def destroy_umem(device: Card, given: View, out: View) -> None:
-    """Ends a registration of memory, unless a queue lies in the memory."""
+def destroy_umem(device: "Device", given: View, out: View) -> None:
+    """Ends a registration of memory, unless a queue uses the memory."""
     del out
     memory = device.memories.get(given["umem_id"])
     kinds = (device.queue_pairs, device.completion_queues, device.shared_queues)

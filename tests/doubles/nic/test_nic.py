@@ -403,7 +403,8 @@ def test_witness_of_queues() -> None:
 
 
 def test_witness_of_memory_for_queues() -> None:
-    """Memory that a user has registered for queues stays as long as a queue lies there."""
+    """While a queue uses memory that a user has registered, the memory must stay registered and
+    pinned."""
     bed = Bed()
     pin(bed, 3, 1, True)
     # A page of 128 KiB, in whose second half the memory begins.
