@@ -172,7 +172,9 @@ impl<'a> Object<'a> {
             if first.is_null() {
                 return None;
             }
-            // SAFETY: the dynamic section says that this number of relocations is there.
+            // SAFETY: `first` is the address of the table in the dynamic section of the object, and
+            // the size beside it says how many relocations the table has. The object stays mapped,
+            // and the dynamic linker does not change its relocations.
             let all = unsafe { slice::from_raw_parts(first, number) };
             let found = all.iter().find(|one| tables.needs(one.symbol, name))?;
             let place = self.base.wrapping_add(found.place) as *const u64;

@@ -66,7 +66,8 @@ where
     F: FnMut(&Object<'_>, Generation) -> ControlFlow<B>,
 {
     let mut search = Search { look, broke: None };
-    // A handler that walks would wait for a lock that this thread is about to take or to release.
+    // No signal handler may run in this thread until the walk has ended. A handler that lists the
+    // objects would wait for the lock of the list, which this thread may have.
     let _quiet = libc::WithoutSignals::begin();
     let _passage = Passage::enter();
     let found = WALK.load(Ordering::Relaxed);

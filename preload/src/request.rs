@@ -155,7 +155,8 @@ impl Request<'_> {
     }
 }
 
-/// Returns the value of an attribute of a program that has at most eight bytes.
+/// Returns the value of the attribute `id` in a program's command, or `None` if the command has no
+/// such attribute, or if the value has more than eight bytes and so is not in the attribute itself.
 fn value(attrs: &[Attr], id: u16) -> Option<u64> {
     attrs.iter().find(|one| one.id == id && one.len <= 8).map(|one| one.data)
 }

@@ -152,8 +152,8 @@ impl Sorter {
         }
     }
 
-    /// Returns the place of the lines of a label or a heading. An input has at most MOST of them, and the lines of any
-    /// other are passed over.
+    /// Returns the index in `by_label` of a label or a heading, which is added if it is new. Returns `None` if MOST
+    /// others are there: a node can print any number of labels, and the memory for them must have a bound.
     fn place_of(&mut self, key: &str) -> Option<usize> {
         if let Some(place) = self.by_label.get_index_of(key) {
             return Some(place);

@@ -111,7 +111,7 @@ pub struct Verdict {
     /// The messages that follow from a failure that another line names.
     pub follows: Vec<Aside>,
     pub aside: Vec<Aside>,
-    /// The first failure that a later line takes back, and that line.
+    /// The first failure that a later line shows to be overcome, and that line.
     pub overcome: Option<(Hit, Done)>,
 }
 

@@ -13,7 +13,7 @@ use crate::explain::scan::Hit;
 const MOST: usize = 512;
 const SUCCESS: &str =
     r"(?i:\b(?:succeeded|success(?:ful(?:ly)?)?|recovered|restored|passed|ok|loaded|(?:re)?connected to)\b)";
-/// Such a word before the success takes it back.
+/// A line with such a word before the success does not say that something succeeded.
 const TAKEN_BACK: &str = r"(?i:\b(?:not|no|never|if|unless|must|should|would|could|can|whether|until|wait\w*|to be|please|without|only|when|once)\b)";
 /// A transfer through host memory is no success of one by GPUDirect RDMA.
 const OTHER_WAY: &str = r"(?i:\bhost\b|\bsysmem|\bcpu\b|\bsystem memory|fall(?:ing)? ?back|\bcopy|\bsocket\b|\btcp\b)";

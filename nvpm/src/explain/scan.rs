@@ -164,8 +164,8 @@ impl Scan {
         &self.prefixes.sources
     }
 
-    /// Returns the lines that look like failures, that no message explains and no later line takes back, from the first
-    /// to the last.
+    /// Returns the lines that look like failures, in their order. Lines that a message explains are left out, as are
+    /// failures that a later line shows to be overcome (overcome.rs).
     pub fn unknown(&self) -> Vec<&Hit> {
         let mut hits: Vec<&Hit> =
             self.unknown.values().filter(|hit| hit.count > 0 && self.overcome.of(hit, &hit.text).is_none()).collect();
@@ -173,7 +173,7 @@ impl Scan {
         hits
     }
 
-    /// Returns the first failure that no message explains, and the later line that takes it back.
+    /// Returns the first failure that no message explains and that a later line shows to be overcome, and this line.
     pub fn unknown_and_overcome(&self) -> Option<(&Hit, &Done)> {
         let found = self.unknown.values().filter_map(|hit| Some((hit, self.overcome.of(hit, &hit.text)?)));
         found.min_by_key(|(hit, _)| hit.order)

@@ -32,7 +32,7 @@ pub fn uncertain(machine: &Machine) -> Rc<String> {
     machine.once(compute)
 }
 
-/// Returns the doubt about the ways of one pair.
+/// Returns the reason why files cannot show whether the ways of one pair work, or an empty string if they can.
 fn doubt_of(machine: &Machine, gpu: &Gpu, nic: &Nic, found: &[String]) -> String {
     let kind = confidential(machine);
     if !kind.is_empty() {

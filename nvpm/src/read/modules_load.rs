@@ -26,7 +26,7 @@ pub fn loaded_on_boot(machine: &Machine) -> Rc<Vec<Line>> {
     fn compute(machine: &Machine) -> Vec<Line> {
         let (mut found, mut names) = (Vec::new(), HashSet::new());
         for file in machine.glob(&FILES) {
-            // Debian has a link to /etc/modules in /etc/modules-load.d.
+            // Debian's /etc/modules-load.d has a link to /etc/modules, which is in FILES itself.
             if names.contains(base(&file)) || machine.link(&file) == "../modules" {
                 continue;
             }

@@ -74,7 +74,8 @@ fn started(
     Ended { why: format!("took longer than {} s and was {ended}", limit.as_secs_f64()), ..Ended::default() }
 }
 
-/// Writes GIVEN to a program, and returns its output until it closes it. Fails after the deadline.
+/// Writes GIVEN to the standard input of a program, and reads its standard output until the program closes it. Returns
+/// the output. Fails after the deadline.
 fn communicate(child: &mut Child, mut given: &[u8], deadline: Instant) -> io::Result<Vec<u8>> {
     let (mut input, mut output) = (child.stdin.take(), child.stdout.take());
     if let Some(pipe) = &input {

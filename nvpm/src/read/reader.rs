@@ -119,8 +119,8 @@ impl Process {
         Ok(said)
     }
 
-    /// Ends the process, or leaves it behind if it does not end. Without its pipe, a process that is not held by the
-    /// kernel ends by itself also.
+    /// Kills the process. A process that waits in the kernel for a file does not end at once, and is left behind. It
+    /// ends as soon as the kernel has answered.
     fn end(mut self) {
         programs::kill(&mut self.child, GRACE, false);
     }

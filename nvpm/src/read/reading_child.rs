@@ -12,9 +12,10 @@ use rustix::process::{Signal, set_parent_process_death_signal, setsid};
 
 /// The command by which nvpm starts itself as this process.
 pub const WORD: &str = "__read";
-/// The name of the process. A later nvpm finds a process that was left behind by this name.
+/// The name of the process. If an nvpm has ended while its process was still waiting for a file, a later nvpm finds the
+/// process by this name.
 pub const NAME: &str = "nvpm-reader";
-/// A path is never longer, so a longer request is none of nvpm's.
+/// No path of nvpm is longer, so a request with a longer path does not come from nvpm.
 const LONGEST_PATH: usize = 1 << 16;
 
 /// The greatest number of bytes to read, or all, and the path. It begins with both lengths.

@@ -11,7 +11,8 @@ use crate::read::pci::{DEVICES, hexadecimal};
 const WITHIN: [u64; 4] = [0x3C00, 0x3C01, 0x2F00, 0x2F01];
 const ACROSS: [u64; 6] = [0x2020, 0x2030, 0x2031, 0x2032, 0x2033, 0x09A2];
 const INTEL: &str = "0x8086";
-/// The same file says that each AMD processor since Zen forwards requests.
+/// The first family of AMD processors that forward requests. In the kernel's p2pdma.c, all processors from this family
+/// on do so.
 const ZEN: u64 = 0x17;
 
 /// Returns whether the kernel's list has this machine's root complex, for devices below different root complexes or

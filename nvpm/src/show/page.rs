@@ -23,11 +23,11 @@ const MARKS: [&str; 5] = ["", "", "▼", "▼▼", "▼▼▼"];
 const MEANING: [&str; 5] =
     ["at least 95 %", "80 % or more", "▼ below 80 %", "▼▼ below 50 %", "▼▼▼ below 25 %, or failed"];
 
-/// Text with tags, in which all texts of nodes are escaped.
+/// HTML. The texts in it that come from the nodes of the fleet are escaped, so they contain no tags.
 #[derive(Clone)]
 pub struct Markup(pub String);
 
-/// Returns a text of a node as mere text of the page.
+/// Returns a text that comes from a node as HTML without tags.
 pub fn escaped(text: &str) -> String {
     let said = clean(text);
     let (begin, end) = match said.char_indices().nth(LONGEST) {
