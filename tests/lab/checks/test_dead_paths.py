@@ -32,7 +32,7 @@ def test_a_copy_that_nobody_makes(tree):
 
 
 @pytest.mark.parametrize(
-    "name", ["tests/doubles/driver/header", "/checkout/src/configure", "/lab/cuda/gone.py"]
+    "name", ["tests/lab/nvidia/header", "/checkout/src/configure", "/lab/cuda/gone.py"]
 )
 def test_a_file_that_has_moved(tree, name):
     (line,) = found(tree, f"sh {name} 590\n")
