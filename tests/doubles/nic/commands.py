@@ -181,7 +181,7 @@ def create_umem(device: Card, given: View, out: View) -> None:
 
 
 @command("DESTROY_UMEM")
-def destroy_umem(device: "Device", given: View, out: View) -> None:
+def destroy_umem(device: Card, given: View, out: View) -> None:
     """Ends a registration of memory, unless a queue uses the memory."""
     del out
     memory = device.memories.get(given["umem_id"])

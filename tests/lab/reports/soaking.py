@@ -23,11 +23,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from cache import CACHE, LAB, TOP, Wrong, locked, say
-from jobs import Job
-from qemu import TIMEOUT
-from runs import Run, slots
-from soak_report import KINDS, Kind, Round, page, report, total
+from layers.cache import CACHE, LAB, TOP, Wrong, locked, say
+from reports.soak_report import KINDS, Kind, Round, page, report, total
+from run.jobs import Job
+from run.qemu import TIMEOUT
+from run.runs import Run, slots
 
 # The number of rounds of a guest. The guests take turns with the RDMA devices, and a guest with
 # more rounds shows better whether memory in use grows.
@@ -35,7 +35,7 @@ ROUNDS_OF_A_GUEST = 10
 
 # The first file has the rounds from other machines, and names their module. The second file is the
 # page with the report of all rounds.
-ELSEWHERE, PAGE = LAB / "soak.json.gz", TOP / "docs/proof.md"
+ELSEWHERE, PAGE = LAB / "reports/soak.json.gz", TOP / "docs/proof.md"
 
 
 def module() -> str:

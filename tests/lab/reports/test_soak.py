@@ -11,11 +11,11 @@ from typing import Any
 os.environ["LAB_CACHE"] = tempfile.mkdtemp()
 os.environ.pop("LAB_THREADS", None)
 
-import soaking
-from cache import CACHE, Wrong, locked
-from jobs import Job
-from soak_report import HAPPENED, KINDS, page, report, total
-from soaking import Record, Soak, SoakRun
+from layers.cache import CACHE, Wrong, locked
+from reports import soaking
+from reports.soak_report import HAPPENED, KINDS, page, report, total
+from reports.soaking import Record, Soak, SoakRun
+from run.jobs import Job
 
 RARE, MANY = KINDS
 ROUND = RARE.round
