@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Tests which names of files are dead, with the lines that jobs had when they failed."""
 
+from pathlib import Path
+
 import pytest
 
 from checks.dead_paths import dead, ignored
@@ -9,7 +11,7 @@ CONFIGURE = "cp -a /checkout/src /tmp/src\nlocated() { sh /tmp/build/configure; 
 
 
 @pytest.fixture
-def tree(tmp_path):
+def tree(tmp_path: Path) -> Path:
     """Returns a checkout with a few files."""
     for name in ("src/main.rs", "build/configure", "tests/guest/cuda.sh", "tests/packages/lib.sh"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -18,13 +20,13 @@ def tree(tmp_path):
     return tmp_path
 
 
-def found(tree, text):
+def found(tree: Path, text: str) -> list[str]:
     file = tree / "tests/packages/drivers.sh"
     file.write_text(text)
     return list(dead(tree, file, ignored(tree)))
 
 
-def test_a_copy_that_nobody_makes(tree):
+def test_a_copy_that_nobody_makes(tree: Path) -> None:
     assert found(tree, CONFIGURE) == [
         "tests/packages/drivers.sh: uses /tmp/build, and does not make it"
     ]
@@ -34,7 +36,7 @@ def test_a_copy_that_nobody_makes(tree):
 @pytest.mark.parametrize(
     "name", ["tests/lab/nvidia/header", "/checkout/src/configure", "/lab/cuda/gone.py"]
 )
-def test_a_file_that_has_moved(tree, name):
+def test_a_file_that_has_moved(tree: Path, name: str) -> None:
     (line,) = found(tree, f"sh {name} 590\n")
     assert line.startswith("tests/packages/drivers.sh:1: there is no ")
 
@@ -51,5 +53,5 @@ def test_a_file_that_has_moved(tree, name):
         "/opt/nvpm/tests",
     ],
 )
-def test_a_file_that_is_there_or_made_or_elsewhere(tree, name):
+def test_a_file_that_is_there_or_made_or_elsewhere(tree: Path, name: str) -> None:
     assert found(tree, f"sh {name} 590\n") == []
