@@ -10,13 +10,13 @@ load_module persistent_api_support=0
 ip link set lo up
 
 # row PROGRAM: prints the first way by which a program registers GPU memory, and the program's
-# setting to skip dma-buf. nvpm knows both.
+# setting to skip dma-buf. nvpm has both from this table.
 row() {
-	PYTHONPATH=/usr/lib/nvidia-peer-memory python3 -B -c '
-import sys
-from nvpm.facts.consumers import PROGRAMS
-row = next(program for program in PROGRAMS if program.name == sys.argv[1])
-print(row.tries[0].way, row.skip_dma_buf)' "$1"
+	awk -v name="$1" '
+		/^[^ #]/ { inside = $0 == name }
+		inside && !way && /^  (dma-buf|pointer)$/ { way = $1 }
+		inside && $1 == "skip" { skip = $2 }
+		END { print way, skip }' /usr/local/share/programs.table
 }
 
 # takes TEXT WAY COMMAND...: runs COMMAND, which registers one buffer and prints the way of the

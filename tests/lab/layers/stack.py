@@ -481,6 +481,7 @@ class Layers:
             "the lab's own programs for CUDA memory",
             clients,
             DOUBLES / "driver/lab_gpu.h",
+            TOP / "nvpm/data/programs.table",
         )
         self.stack = above + self.stack
 

@@ -9,3 +9,5 @@ gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -shared -fPIC -o /usr/local/lib/ib_g
 gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -shared -fPIC -I/in -o /usr/local/lib/gpu_queues.so \
 	/in/clients/gpu_queues.c
 gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -shared -fPIC -o /usr/local/lib/fabric.so /in/clients/fabric.c -lfabric
+# The scenario both_ways compares the programs with what nvpm knows of them.
+install -m 644 -t /usr/local/share /in/programs.table
