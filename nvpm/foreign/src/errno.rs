@@ -38,7 +38,7 @@ const NAMES: &[(i32, &str)] = &[
     (32, "EPIPE"),
     (33, "EDOM"),
     (34, "ERANGE"),
-    (35, "EDEADLOCK"),
+    (35, "EDEADLK"),
     (36, "ENAMETOOLONG"),
     (37, "ENOLCK"),
     (38, "ENOSYS"),
@@ -134,6 +134,7 @@ const NAMES: &[(i32, &str)] = &[
     (130, "EOWNERDEAD"),
     (131, "ENOTRECOVERABLE"),
     (132, "ERFKILL"),
+    (133, "EHWPOISON"),
 ];
 
 /// Returns the name of an error, such as EFAULT; its number if it has no name.
@@ -168,5 +169,22 @@ mod tests {
         ] {
             assert_eq!((name(number).as_str(), words(number).as_str()), (expected_name, expected_words));
         }
+    }
+
+    #[test]
+    fn the_numbers_are_those_of_the_kernels_headers() {
+        let mut found = 0;
+        for file in ["errno-base.h", "errno.h"] {
+            let text = std::fs::read_to_string(format!("/usr/include/asm-generic/{file}")).unwrap();
+            for line in text.lines() {
+                // A name that stands for another name has no number of its own.
+                let words: Vec<&str> = line.split_whitespace().collect();
+                let ["#define", expected, number, ..] = words[..] else { continue };
+                let Ok(number) = number.parse::<i32>() else { continue };
+                found += 1;
+                assert_eq!(name(number), expected);
+            }
+        }
+        assert_eq!(found, NAMES.len());
     }
 }

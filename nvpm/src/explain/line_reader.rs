@@ -93,6 +93,15 @@ mod tests {
     }
 
     #[test]
+    fn only_a_part_that_is_too_long_is_cut() {
+        for (length, expected) in [(LONGEST, vec![LONGEST]), (LONGEST + 1, vec![LONGEST, LONGEST])] {
+            let line = [b"1%\r".as_slice(), &vec![b'x'; length]].concat();
+            let found: Vec<usize> = parts(&line).iter().skip(1).map(|part| part.len()).collect();
+            assert_eq!(found, expected, "a part of {length} bytes");
+        }
+    }
+
+    #[test]
     fn a_file_without_line_ends_has_parts_of_bounded_size() {
         let text = vec![b'x'; 200_000];
         let mut reader = LineReader::new(&text[..]);
