@@ -5,7 +5,7 @@ use std::mem::zeroed;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
 /// The signals by which users and systems end a program.
 const SIGNALS: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
@@ -47,6 +47,23 @@ impl Removal {
 impl Drop for Removal {
     fn drop(&mut self) {
         UNFINISHED.store(null_mut(), Ordering::Release);
+    }
+}
+
+/// Whether `undisturbed` runs, and the signal that came meanwhile, or 0.
+static IS_UNDISTURBED: AtomicBool = AtomicBool::new(false);
+static CAME: AtomicI32 = AtomicI32::new(0);
+
+/// Calls MAKE. A signal that would end this process meanwhile ends it afterwards. So a file and its `Removal` come into
+/// being at the same moment, as a signal sees it. The signals are not blocked, because another thread would take them.
+pub fn undisturbed<T>(make: impl FnOnce() -> T) -> T {
+    IS_UNDISTURBED.store(true, Ordering::SeqCst);
+    SIGNALS.into_iter().filter(|signal| ends_process(*signal)).for_each(catch);
+    let made = make();
+    IS_UNDISTURBED.store(false, Ordering::SeqCst);
+    match CAME.load(Ordering::SeqCst) {
+        0 => made,
+        signal => end(signal),
     }
 }
 
@@ -94,14 +111,23 @@ fn ends_process(signal: c_int) -> bool {
 fn catch(signal: c_int) {
     // SAFETY: As in `ends_process`. No signal is blocked, and no flag is set.
     let mut wanted: libc::sigaction = unsafe { zeroed() };
-    wanted.sa_sigaction = end as extern "C" fn(c_int) as libc::sighandler_t;
+    wanted.sa_sigaction = on_signal as extern "C" fn(c_int) as libc::sighandler_t;
     // SAFETY: The signal exists, and the handler is a function of this type, which calls only functions that are
     // allowed in a handler.
     unsafe { libc::sigaction(signal, &raw const wanted, null_mut()) };
 }
 
+/// Handles a signal. It is noted before the flag is read, and `undisturbed` reads in the other order, so one of the two
+/// ends the process.
+extern "C" fn on_signal(signal: c_int) {
+    CAME.store(signal, Ordering::SeqCst);
+    if !IS_UNDISTURBED.load(Ordering::SeqCst) {
+        end(signal);
+    }
+}
+
 /// Ends the programs, removes the file and ends this process, with the exit code of a shell for this signal.
-extern "C" fn end(signal: c_int) {
+fn end(signal: c_int) -> ! {
     for group in GROUPS.iter().map(|place| place.load(Ordering::Acquire)).filter(|group| *group > 0) {
         // SAFETY: The call takes numbers. A signal handler may call this function.
         unsafe { libc::killpg(group, libc::SIGKILL) };
@@ -131,8 +157,20 @@ mod tests {
     #[ignore = "the next test starts it"]
     fn waits_for_a_signal() {
         let path = env::var_os(FILE).unwrap();
+        let kind = path.to_string_lossy().into_owned();
+        if kind.ends_with("made") {
+            // The signal comes after the file is there, and before its removal is prepared.
+            let _removal = undisturbed(|| {
+                fs::write(&path, "ready").unwrap();
+                while !Path::new(&format!("{kind}.sent")).exists() {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                Removal::of(Path::new(&path), "is not written")
+            });
+            thread::sleep(Duration::from_secs(100));
+        }
         let removal = Removal::of(Path::new(&path), "is not written");
-        if path.to_string_lossy().ends_with("kept") {
+        if kind.ends_with("kept") {
             drop(removal);
         }
         fs::write(&path, "ready").unwrap();
@@ -142,7 +180,7 @@ mod tests {
     #[test]
     fn a_signal_removes_the_file() {
         for (signal, code) in [("HUP", 129), ("INT", 130), ("TERM", 143)] {
-            for kind in ["removed", "kept"] {
+            for kind in ["removed", "kept", "made"] {
                 let path = env::temp_dir().join(format!("nvpm-ending-{}-{kind}", std::process::id()));
                 // The tests may run below nohup, which lets programs ignore a signal.
                 let mut child = Command::new("env");
@@ -156,8 +194,11 @@ mod tests {
                     thread::sleep(Duration::from_millis(1));
                 }
                 assert!(Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().unwrap().success());
+                let sent = path.with_extension("sent");
+                fs::write(&sent, "").unwrap();
                 let ended = child.wait_with_output().unwrap();
-                assert_eq!(ended.status.code(), Some(code));
+                fs::remove_file(&sent).unwrap();
+                assert_eq!(ended.status.code(), Some(code), "{kind}");
                 assert_eq!(path.exists(), kind == "kept");
                 assert_eq!(ended.stderr, if kind == "kept" { b"".as_slice() } else { b"is not written\n" });
                 let _ = fs::remove_file(&path);

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use nvpm_foreign::ending::{Removal, outlive_full_files};
+use nvpm_foreign::ending::{Removal, outlive_full_files, undisturbed};
 
 use crate::show::release::release;
 use crate::show::utc;
@@ -138,9 +138,11 @@ impl NewFile {
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(path)?;
-        let removal = Removal::of(path, &format!("{command}: {}", not_written(path)));
-        Ok(Self { path: path.to_owned(), file, is_kept: false, _removal: removal })
+        undisturbed(|| {
+            let file = options.open(path)?;
+            let removal = Removal::of(path, &format!("{command}: {}", not_written(path)));
+            Ok(Self { path: path.to_owned(), file, is_kept: false, _removal: removal })
+        })
     }
 
     /// Writes the file. A file that would be larger than the user may have gives an error.
