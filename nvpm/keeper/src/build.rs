@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::compiler::Compilers;
 use crate::disk;
 use crate::places::Places;
 use crate::program::{Ended, run};
@@ -56,15 +57,17 @@ pub fn build(
     copy_parts(release, &tree)?;
     lay_links(places, Path::new("/usr"))?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let compilers = Compilers::of(&places.headers);
     let (output, errors) = files(&log)?;
     let mut make = Command::new("make");
-    make.args(words(&tree, processors)).args(settings(places, kernel, name)).stdout(output).stderr(errors);
+    make.args(words(&tree, processors)).args(settings(places, kernel, name)).args(compilers.setting());
+    make.stdout(output).stderr(errors);
     let ended =
         run(&mut make, LONGEST, stops).map_err(|error| Failed::Because(format!("make cannot be started: {error}")))?;
     let text = String::from_utf8_lossy(&disk::of(&log, fs::read(&log))?).into_owned();
     match ended {
         Ended::With(0) => Ok(Built { header: header(&text, &tree), directory: tree }),
-        Ended::With(code) => Err(Failed::Because(reason(&text, code))),
+        Ended::With(code) => Err(Failed::Because(format!("{}{}", reason(&text, code), compilers.difference()))),
         Ended::Late => Err(Failed::Because(format!("the build has not ended after {} s", LONGEST.as_secs()))),
         Ended::Stopped => Err(Failed::Stopped),
     }
@@ -93,7 +96,7 @@ fn words(tree: &Path, processors: usize) -> [String; 3] {
 }
 
 /// Returns the settings of make.
-// TODO[COMP]: headers that name another compiler than Debian's gcc. TODO[SIGN]: a signature.
+// TODO[SIGN]: a signature.
 fn settings(places: &Places, kernel: &str, name: &str) -> [String; 6] {
     [
         format!("KVER={kernel}"),

@@ -6,6 +6,7 @@ mod actions;
 mod build;
 mod cache;
 mod checksum;
+mod compiler;
 mod decide;
 mod disk;
 #[cfg(test)]

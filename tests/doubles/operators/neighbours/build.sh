@@ -14,7 +14,7 @@ driver=/run/nvidia/driver host=/host ofed=/run/mellanox/drivers
 tree=/made/tree kept=/made/kept
 
 # The words of make after its directory.
-words() { printf '%s\n' "KVER=$kernel" "KDIR=$root/usr/src/linux-headers-$kernel" "NVPM_NAME=$name" NVPM_RUST=prebuilt "$setting" "CORE_ROOT=$ofed"; }
+words() { printf '%s\n' "KVER=$kernel" "KDIR=$root/usr/src/linux-headers-$kernel" "NVPM_NAME=$name" NVPM_RUST=prebuilt "$setting" "CORE_ROOT=$ofed" CC=gcc; }
 
 # link_all DIRECTORY PATTERN: makes the headers reachable at the place where their package installs them.
 link_all() {
