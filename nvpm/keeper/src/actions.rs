@@ -14,6 +14,7 @@ use crate::places::{self, Missing, Places};
 use crate::program::said;
 use crate::report;
 use crate::settings::RELEASE;
+use crate::sign::{SECRET, Signer};
 
 pub trait Actions {
     /// Returns the time of the kernel's clock.
@@ -22,6 +23,8 @@ pub trait Actions {
     fn work(&self) -> PathBuf;
     fn find(&mut self, node: &Node, cache: &Cache) -> Result<Places, Missing>;
     fn build(&mut self, node: &Node, places: &Places, kernel: &str, name: &str, work: &Path) -> Result<Built, Failed>;
+    /// Returns what signs modules, if something does, or why it cannot.
+    fn signer(&mut self) -> Result<Option<Signer>, String>;
     fn load(&mut self, node: &Node, files: &[PathBuf], parameters: &[String]) -> Result<(), Refused>;
     fn unload(&mut self, node: &Node, name: &str) -> Result<(), Refused>;
     fn write_hook(&mut self, node: &Node) -> io::Result<bool>;
@@ -47,6 +50,10 @@ impl Actions for Here {
 
     fn build(&mut self, _: &Node, places: &Places, kernel: &str, name: &str, work: &Path) -> Result<Built, Failed> {
         build::build(Path::new(RELEASE), places, kernel, name, work, self.0)
+    }
+
+    fn signer(&mut self) -> Result<Option<Signer>, String> {
+        Signer::of(Path::new(SECRET))
     }
 
     fn load(&mut self, _: &Node, files: &[PathBuf], parameters: &[String]) -> Result<(), Refused> {

@@ -96,7 +96,6 @@ fn words(tree: &Path, processors: usize) -> [String; 3] {
 }
 
 /// Returns the settings of make.
-// TODO[SIGN]: a signature.
 fn settings(places: &Places, kernel: &str, name: &str) -> [String; 6] {
     [
         format!("KVER={kernel}"),

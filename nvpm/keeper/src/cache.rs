@@ -43,12 +43,18 @@ impl Key {
         Self { kernel: node.kernel(), name: name.to_owned(), parts: neighbours.chain(parts).collect() }
     }
 
+    /// Returns the key of a module that is signed with a certificate of this checksum.
+    pub fn signed(mut self, certificate: String) -> Self {
+        self.parts.insert("certificate".to_owned(), certificate);
+        self
+    }
+
     fn json(&self) -> Value {
         json!({"kernel": self.kernel, "name": self.name, "parts": self.parts})
     }
 
     /// Returns the names of the modules, in the order in which they are loaded.
-    fn files(&self) -> [String; 2] {
+    pub fn files(&self) -> [String; 2] {
         [CALLBACK.to_owned(), format!("{}.ko", self.name)]
     }
 }

@@ -23,6 +23,7 @@ mod program;
 mod report;
 mod serve;
 mod settings;
+mod sign;
 mod unload;
 
 use std::env;

@@ -15,6 +15,7 @@ use crate::owners::{owners, who};
 use crate::places::Missing;
 use crate::report::Report;
 use crate::settings::Settings;
+use crate::sign::{self, Signer};
 
 /// The time between two attempts after a failure: at first, and at most.
 const FIRST: Duration = Duration::from_secs(15);
@@ -64,12 +65,14 @@ pub struct Keeper<A> {
     served: Option<(Neighbours, Duration)>,
     /// The node for which the kernel has refused the module of the cache.
     doubted: Option<Key>,
+    /// The checksum of the certificate with which modules are signed.
+    certificate: Option<String>,
 }
 
 impl<A: Actions> Keeper<A> {
     pub fn new(node: Node, settings: Settings, cache: Cache, told: Report, actions: A) -> Self {
-        let (failure, unwritten, owners, served, doubted) = (None, None, None, None, None);
-        Self { node, settings, cache, told, actions, failure, unwritten, owners, served, doubted }
+        let (failure, unwritten, owners, served, doubted, certificate) = (None, None, None, None, None, None);
+        Self { node, settings, cache, told, actions, failure, unwritten, owners, served, doubted, certificate }
     }
 
     fn tell(&mut self, state: State, reason: &str) {
@@ -77,7 +80,19 @@ impl<A: Actions> Keeper<A> {
     }
 
     fn key(&self) -> Key {
-        Key::new(&self.node, &self.settings.name, &self.settings.version)
+        let key = Key::new(&self.node, &self.settings.name, &self.settings.version);
+        match &self.certificate {
+            Some(certificate) => key.signed(certificate.clone()),
+            None => key,
+        }
+    }
+
+    /// Looks what signs modules. Returns it, or why modules cannot be signed.
+    fn signer(&mut self) -> Result<Option<Signer>, String> {
+        let signer = self.actions.signer()?;
+        let certificate = signer.as_ref().map(Signer::identity).transpose();
+        self.certificate = certificate.map_err(|error| format!("the certificate cannot be read: {error}"))?;
+        Ok(signer)
     }
 
     /// Returns the module's name and version, as messages have them.
@@ -146,6 +161,13 @@ impl<A: Actions> Keeper<A> {
 
     /// Loads the module from the cache. If the cache lacks the module, builds it, and the next look loads it.
     fn load(&mut self) {
+        let signer = match self.signer() {
+            Ok(signer) => signer,
+            Err(why) => {
+                self.tell(State::Failed, &why);
+                return;
+            }
+        };
         let key = self.key();
         let now = self.actions.now();
         let pause = self.failure.as_ref().filter(|failure| failure.key == key && now < failure.again);
@@ -156,7 +178,7 @@ impl<A: Actions> Keeper<A> {
         let files = self.cache.modules(&key);
         let done = if files.is_empty() || self.doubted.as_ref() == Some(&key) {
             self.doubted = None;
-            self.build(&key)
+            self.build(&key, signer.as_ref())
         } else {
             self.insert(&files)
         };
@@ -176,7 +198,8 @@ impl<A: Actions> Keeper<A> {
                 // until then, because the node may lack the parts of a build by now.
                 self.doubted = Some(key.clone());
                 let advice = self.actions.advice(&self.settings.name, &said);
-                self.fail(key, State::Failed, format!("{said}. {advice}"));
+                let remedy = sign::remedy(&said, signer.is_some());
+                self.fail(key, State::Failed, format!("{said}. {advice}{remedy}"));
             }
         }
     }
@@ -203,7 +226,7 @@ impl<A: Actions> Keeper<A> {
         self.cache.directory.join("build.log")
     }
 
-    fn build(&mut self, key: &Key) -> Result<(), Why> {
+    fn build(&mut self, key: &Key, signer: Option<&Signer>) -> Result<(), Why> {
         let places = self.actions.find(&self.node, &self.cache).map_err(Why::Missing)?;
         let driver = self.node.module("nvidia");
         let (headers, module) = (places.headers.display(), self.module());
@@ -221,6 +244,10 @@ impl<A: Actions> Keeper<A> {
         if *key != self.key() {
             // A neighbour was replaced during the build, so the module may be for either one.
             return Ok(());
+        }
+        if let Some(signer) = signer {
+            let modules = key.files().map(|file| built.directory.join(file));
+            signer.sign(&places.headers, &modules).map_err(Why::Build)?;
         }
         self.cache.store(key, &built.directory).map_err(file)?;
         let symbols = built.directory.join("nvidia.symvers");

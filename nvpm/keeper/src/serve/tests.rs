@@ -34,6 +34,8 @@ struct State {
     full: bool,
     /// A file of the node that disappears during the next load.
     leaves: Option<&'static str>,
+    /// The directory of the key and the certificate.
+    secret: Option<PathBuf>,
     /// The version of a driver that is loaded during the next build.
     replaced: Option<&'static str>,
 }
@@ -58,7 +60,7 @@ impl Actions for Doubles {
             Some(missing) => Err(Missing(missing.to_owned())),
             None => Ok(Places {
                 headers_root: "/".into(),
-                headers: "/headers".into(),
+                headers: self.state.borrow().secret.as_ref().map_or("/headers".into(), |_| self.node.path("/headers")),
                 driver: "DRIVER_ROOT=/d".to_owned(),
                 core: "CORE_ROOT=/c".to_owned(),
             }),
@@ -80,6 +82,10 @@ impl Actions for Doubles {
             self.node.load_build("nvidia", version, 0, "live");
         }
         Ok(Built { directory: work.to_owned(), header: work.join("nv-p2p.h") })
+    }
+
+    fn signer(&mut self) -> Result<Option<Signer>, String> {
+        self.state.borrow().secret.as_ref().map_or(Ok(None), |secret| Signer::of(secret))
     }
 
     fn load(&mut self, _: &Node, files: &[PathBuf], parameters: &[String]) -> Result<(), Refused> {
@@ -508,4 +514,57 @@ fn serve_ends() {
     let doubles = world.doubles.clone();
     serve(world.keeper, || true);
     assert_eq!(doubles.state.borrow().calls, [UNLOAD]);
+}
+
+/// Makes a Secret, and headers with a program that adds the words of the certificate to a module.
+fn signing(world: &World) -> PathBuf {
+    let (secret, scripts) = (world.node.path("/secret"), world.node.path("/headers/scripts"));
+    for directory in [&secret, &scripts] {
+        fs::create_dir_all(directory).unwrap();
+    }
+    fs::write(secret.join("tls.key"), "key").unwrap();
+    fs::write(secret.join("tls.crt"), "first").unwrap();
+    let program = scripts.join("sign-file");
+    fs::write(&program, "#!/bin/sh\ncat \"$3\" >>\"$4\"\n").unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    world.set().secret = Some(secret.clone());
+    secret
+}
+
+#[test]
+fn modules_are_signed_before_they_are_kept() {
+    let mut world = World::new();
+    let secret = signing(&world);
+    world.look_until_ready();
+    assert_eq!(world.did(), ["build", LOAD]);
+    let kept = |world: &World| {
+        let files = world.keeper.cache.modules(&world.keeper.key());
+        files.iter().map(|file| fs::read_to_string(file).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(kept(&world), ["nv_peer_mem_callback.kofirst", "nvidia_peermem.kofirst"]);
+    // A module that was signed with another certificate is built again.
+    world.take_module();
+    fs::write(secret.join("tls.crt"), "second").unwrap();
+    world.wait(TAKEN);
+    world.look_until_ready();
+    assert_eq!(world.did(), ["build", LOAD]);
+    assert_eq!(kept(&world), ["nv_peer_mem_callback.kosecond", "nvidia_peermem.kosecond"]);
+}
+
+#[test]
+fn half_a_secret_and_a_refused_certificate_are_told() {
+    let mut world = World::new();
+    let secret = signing(&world);
+    world.set().refused = Some("insmod: ERROR: could not insert module x.ko: Key was rejected by service");
+    world.look();
+    let said = world.look();
+    assert!(said.starts_with("failed: insmod: ERROR") && said.contains("mokutil --import"), "{said}");
+    fs::remove_file(secret.join("tls.key")).unwrap();
+    let said = world.look();
+    assert!(said.starts_with("failed: the Secret nv-peer-mem-signing lacks tls.key"), "{said}");
+    world.did();
+    world.set().secret = None;
+    let _ = (world.wait_first(), world.look());
+    let said = world.look();
+    assert!(said.contains("loads only signed modules"), "{said}");
 }
