@@ -86,6 +86,29 @@ def test_the_image_has_what_is_called() -> None:
     assert version and container["image"].endswith(f":{version[1]}")
 
 
+def test_pod_monitor() -> None:
+    """The schema of the Prometheus Operator is not among Kubernetes' own. Its selector and its port
+    are those of the pods, and the labels that change with each pod go."""
+    (monitor,) = documents("podmonitor.yaml")
+    assert (monitor["apiVersion"], monitor["kind"]) == ("monitoring.coreos.com/v1", "PodMonitor")
+    pods = bundle.daemon_set(DAEMON_SET, [])
+    assert monitor["metadata"]["namespace"] == pods["metadata"]["namespace"]
+    labels = pods["spec"]["template"]["metadata"]["labels"]
+    assert monitor["spec"]["selector"]["matchLabels"] == labels
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    (container,) = pods["spec"]["template"]["spec"]["containers"]
+    assert endpoint["port"] in {port["name"] for port in container["ports"]}
+    node, instance, dropped = endpoint["relabelings"]
+    assert node["targetLabel"] == "node" and instance["targetLabel"] == "instance"
+    # The label `pod` of nv_peer_mem_pod_registrations is that of the program.
+    assert dropped["action"] == "labeldrop" and "pod" in dropped["regex"].split("|")
+
+
+def test_a_share_of_the_nodes_is_updated_at_a_time() -> None:
+    update = bundle.daemon_set(DAEMON_SET, [])["spec"]["updateStrategy"]
+    assert update["rollingUpdate"]["maxUnavailable"] == "5%"
+
+
 def test_kmm() -> None:
     """KMM's schema is not among Kubernetes' own. The names of the fields are those of its API."""
     (module,) = documents("kmm.yaml")

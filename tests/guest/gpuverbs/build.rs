@@ -13,7 +13,8 @@ const OPTIONS: &str = "--no-doc-comments --no-prepend-enum-name --rust-target 1.
     |dereg_mr|(create|destroy)_cq|(create|modify|destroy)_qp)";
 
 fn main() {
-    let header = env::var("LAB_GPU_H").unwrap_or_else(|_| "../../doubles/driver/lab_gpu.h".to_owned());
+    let header =
+        env::var("LAB_GPU_H").unwrap_or_else(|_| "../../doubles/driver/lab_gpu.h".to_owned());
     let out = env::var("OUT_DIR").expect("cargo says where") + "/sys.rs";
     println!("cargo::rerun-if-env-changed=LAB_GPU_H");
     println!("cargo::rerun-if-changed={header}");
