@@ -36,6 +36,14 @@ check "OFED is replaced at the first attempt" ofed_load "$SECOND"
 pod_says "it builds for the other core" 'building: nvidia_peermem'
 serves nvidia_peermem "with the other OFED"
 
+say "OFED is replaced by one whose openibd finds the users of the core"
+pod_forgets
+check "the OFED container unloads the module" ofed_begin
+check "openibd of 26.07 replaces OFED" eval "OPENIBD=26.07 ofed_load $FIRST"
+serves nvidia_peermem "with OFED 26.07"
+check "and back" ofed_start "$SECOND"
+serves nvidia_peermem "with the other OFED again"
+
 say "the OFED container restarts, and OFED stays"
 pod_forgets
 ofed_stop
@@ -59,6 +67,28 @@ check "the driver is unloaded" test ! -d /sys/module/nvidia
 check "the driver's container starts again" driver_start "$NEW"
 serves nvidia_peermem "after the restart of the driver's container"
 driver_is_whole "after the restart" "$NEW"
+
+say "only RHEL's driver container restarts, whose script unloads the client last"
+pod_forgets
+rm -f "$DRIVER_FLAG"
+pod_says "the pod lets the module go first" 'unloaded: nvidia_peermem'
+DRIVER_SYSTEM=rhel driver_stop
+check "so the driver is unloaded" test ! -d /sys/module/nvidia
+check "RHEL's container starts again" driver_start "$NEW"
+serves nvidia_peermem "after RHEL's container"
+driver_is_whole "after RHEL's container" "$NEW"
+
+say "the same, and the pod is slower than the script"
+pod_forgets
+pkill -STOP -f 'nv-peer-mem serve'
+DRIVER_SYSTEM=rhel driver_stop
+check "the client is unloaded" test ! -d /sys/module/nvidia_peermem
+check "and the driver has stayed" test -d /sys/module/nvidia
+pkill -CONT -f 'nv-peer-mem serve'
+rm -f /run/nvidia/nvidia-driver.state
+check "the next start of the container unloads it" driver_start "$NEW"
+serves nvidia_peermem "after a start that unloads the driver"
+driver_is_whole "after that start" "$NEW"
 
 say "the driver's pod restarts, and the driver stays (fast path)"
 pod_forgets

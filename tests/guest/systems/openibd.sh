@@ -27,15 +27,22 @@ by_script() {
 	/usr/lib/nvidia-peer-memory/openibd-hook remove
 	run openibd restart
 	check "without the hooks it fails" test "$code" != 0
+	# That of OFED 26.07 unloads the module as any other that uses the core, and does not load it. The
+	# service loads it when the core is there.
+	OPENIBD=26.07 back openibd restart
 	/usr/lib/nvidia-peer-memory/openibd-hook install
 	back openibd restart
+	OPENIBD=26.07 back openibd restart
 }
 
 in_use() {
 	hold_memory
-	run openibd restart
-	check "in use: openibd refuses" test "$code" != 0
-	check "in use: the module stays" loaded
+	for OPENIBD in 25.10 26.07; do
+		export OPENIBD
+		run openibd restart
+		check "in use: openibd $OPENIBD refuses" test "$code" != 0
+		check "in use: the module stays" loaded
+	done
 	run systemctl restart nv_peer_mem
 	check "in use: a restart of the unit is an error" test "$code" != 0
 	wait_for "the unit" unit_is active

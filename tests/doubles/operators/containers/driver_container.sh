@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# The GPU Operator's driver container, as gpu-driver-container of August 2026 behaves on Ubuntu
-# 24.04. DRIVER is a version that /operators has. The container builds the driver itself, so the
-# headers of the kernel are in its root directory. TODO[RHEL]: the order of RHEL's script.
+# The GPU Operator's driver container, as gpu-driver-container of August 2026 (06a208c) behaves on
+# Ubuntu 24.04, and with DRIVER_SYSTEM=rhel on RHEL 8 to 10, whose script has another order. DRIVER is
+# a version that /operators has. The container builds the driver itself, so the headers of the kernel
+# are in its root directory.
 
 DRIVER_SHOWN=/run/nvidia/driver
 DRIVER_FLAG=/run/nvidia/validations/.driver-ctr-ready
@@ -27,8 +28,11 @@ driver_unload() {
 		echo 'Could not unload NVIDIA driver kernel modules, driver is in use' >&2
 		return 1
 	fi
+	list+=' nvidia'
+	# RHEL's script names nvidia before the client that uses it, so nvidia stays.
+	[ "${DRIVER_SYSTEM-}" != rhel ] || list=${list/ nvidia_peermem nvidia/ nvidia nvidia_peermem}
 	# shellcheck disable=SC2086 # words
-	rmmod $list nvidia || true
+	rmmod $list || true
 }
 
 # driver_root DRIVER: prepares the root directory of the container.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # The OFED container's openibd, as that of OFED 5.8 to 25.10 behaves (mod_load_funcs). The software
-# HCA stands for the drivers of the network cards. TODO[OF26]: the openibd of OFED 26.07.
+# HCA stands for the drivers of the network cards. With OPENIBD=26.07, openibd finds at run time which
+# modules use the core, as in that release (unload_modules_rec).
 
 # The modules that openibd knows, in the order in which it unloads them.
 OPENIBD_UNLOADS='rdma_rxe ib_ipoib rdma_ucm rdma_cm iw_cm ib_cm ib_uverbs ib_uverbs_support ib_umad ib_mad ib_core'
@@ -18,6 +19,10 @@ openibd_hook() {
 openibd_stop() {
 	local module
 	openibd_hook "${OPENIBD_PRE_STOP-}"
+	if [ "${OPENIBD-}" = 26.07 ]; then
+		openibd_walk ib_core
+		return
+	fi
 	for module in $OPENIBD_UNLOADS; do
 		[ ! -d "/sys/module/$module" ] || openibd_unload "$module" || return 1
 	done
@@ -32,6 +37,21 @@ openibd_unload() {
 		case " $OPENIBD_UNLOADS " in
 		*" $holder "*) openibd_unload "$holder" || return 1 ;;
 		esac
+	done
+	rmmod "$1" || {
+		echo "Unloading $1 [FAILED]"
+		return 1
+	}
+}
+
+# openibd_walk MODULE: unloads MODULE, and before it all modules that use it, whatever their names. It
+# was not published whether the walk goes on after a module that cannot be unloaded. Here it ends, so
+# a module in use is refused before the modules whose names come later in the directory.
+openibd_walk() {
+	local holder
+	[ -d "/sys/module/$1" ] || return 0
+	for holder in "/sys/module/$1/holders"/*; do
+		[ ! -d "$holder" ] || openibd_walk "${holder##*/}" || return 1
 	done
 	rmmod "$1" || {
 		echo "Unloading $1 [FAILED]"
