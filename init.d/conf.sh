@@ -55,3 +55,17 @@ marker_wanted() {
 wanted_on_boot() {
 	[ "$(conf_value ONBOOT)" = yes ]
 }
+
+# kept_by_pod: prints the name of the module that a pod of the DaemonSet nv-peer-mem keeps. Prints
+# nothing if no pod keeps one. A pod writes its state below /run each second, unless it is of an older
+# image. The module then has the name nvidia_peermem; NVIDIA's own module and the marker have this name,
+# too, but no statistics.
+kept_by_pod() {
+	modules=${NVPM_SYSROOT-}/sys/module
+	kept=$(find "${NVPM_SYSROOT-}/run/nv-peer-mem/status.json" -mmin -1 -exec sed -n 's/.*"name":"\([a-z_]*\)".*/\1/p' {} + 2>/dev/null)
+	case $kept in
+	nv_peer_mem | nvidia_peermem) ;;
+	*) [ -d "$modules/nv_peer_mem" ] || kept=nvidia_peermem ;;
+	esac
+	[ ! "$kept" ] || [ ! -d "$modules/$kept/statistics" ] || echo "$kept"
+}

@@ -45,7 +45,9 @@ def test_valid(patches: list[str]) -> None:
     }
     # Under its own name, the pod writes a hook for the OFED container.
     assert mounts.pop("/run/mellanox") != label
-    assert not mounts.pop("/var/lib/nv_peer_mem") and all(mounts.values())
+    # The cache, and the state that the node reads.
+    written = [mounts.pop(path) for path in ("/var/lib/nv_peer_mem", "/run/nv-peer-mem")]
+    assert not any(written) and all(mounts.values())
 
 
 def test_a_mistake_is_noticed() -> None:

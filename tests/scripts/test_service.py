@@ -2,7 +2,10 @@
 """init.d/nv_peer_mem on a machine that is made of files: each command, each reason for which the
 module is not loaded or not unloaded, and each message."""
 
+import json
+import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -76,6 +79,12 @@ class Service(System):
         self.put("sys/module/nvidia_peermem/version", "2.0.0\n")
         self.put("sys/module/nvidia_peermem/refcnt", f"{references}\n")
         self.put("sys/module/nvidia_peermem/statistics/reachable_regions", "7\n")
+
+    def pod_keeps(self, name: str, age: int = 0) -> None:
+        """A pod has written its state AGE seconds ago."""
+        state = {"at": 7, "name": name, "reason": 'a "name":"x"', "since": 3, "state": "ready"}
+        file = self.put("run/nv-peer-mem/status.json", json.dumps(state, separators=(",", ":")))
+        os.utime(file, (time.time() - age, time.time() - age))
 
     def loaded(self, module: str = "nv_peer_mem") -> bool:
         return (self.root / "sys/module" / module).is_dir()
@@ -537,6 +546,29 @@ def test_the_module_of_a_pod(service: Service, references: int) -> None:
         assert service.output == said
     assert service.calls() == []
     assert service.loaded("nvidia_peermem") and not service.loaded()
+
+
+def test_a_module_of_a_pod_with_its_own_name(service: Service) -> None:
+    """The state of the pod names the module, and the service leaves it alone as well."""
+    service.load(references=7)
+    service.pod_keeps("nv_peer_mem")
+    kept = KEPT.replace("nvidia_peermem", "nv_peer_mem")
+    for word, said in (("start", kept), ("stop", kept), ("try-restart", "")):
+        assert service.does(word) == 0
+        assert service.output == said
+    assert service.calls() == [] and service.loaded()
+    hook = TOP / "init.d/openibd-hook"
+    assert service.run("dash", hook, "pre-stop") == 0
+    assert service.output.startswith("nv_peer_mem: is loaded under the name nv_peer_mem, and a pod")
+
+
+@pytest.mark.parametrize("name, age", [("nv_peer_mem", 180), ("nvidia_peermem", 0), ("x", 0)])
+def test_a_module_that_no_pod_keeps(service: Service, name: str, age: int) -> None:
+    """The state is old, or names a module that is not loaded."""
+    service.load()
+    service.pod_keeps(name, age)
+    assert service.does("stop") == 0
+    assert service.calls() == ["rmmod nv_peer_mem"]
 
 
 def test_systemd_skips_the_module_of_a_pod(service: Service) -> None:

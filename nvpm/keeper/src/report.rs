@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Keeps the state that `serve` has reached, for the other commands, and prints each change once.
+//! Keeps the state that `serve` has reached, for the other commands, and prints each change once. daemonset.yaml shows
+//! the directory on the node, so that nvpm and the service there know that a pod keeps the module.
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -41,13 +42,17 @@ pub fn say(text: &str) {
 pub struct Report {
     directory: PathBuf,
     told: Option<(State, String)>,
+    /// The time of the kernel's clock when the state was reached.
+    since: Duration,
     say: Box<dyn FnMut(&str)>,
 }
 
 impl Report {
     pub fn new(directory: &Path, say: impl FnMut(&str) + 'static) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
-        Ok(Self { directory: directory.to_owned(), told: None, say: Box::new(say) })
+        // The wish of an earlier container ends with it.
+        let _ = fs::remove_file(asked(directory));
+        Ok(Self { directory: directory.to_owned(), told: None, since: Duration::ZERO, say: Box::new(say) })
     }
 
     pub fn say(&mut self, text: &str) {
@@ -58,13 +63,23 @@ impl Report {
     /// from before, which the probe finds stale after a minute.
     pub fn write(&mut self, state: State, reason: &str, name: &str, now: Duration) {
         let told = (state, reason.to_owned());
+        if self.told.as_ref().is_none_or(|(before, _)| *before != state) {
+            self.since = now;
+        }
         if self.told.as_ref() != Some(&told) {
             self.say(&format!("{}: {reason}", state.name()));
             self.told = Some(told);
         }
-        let status = json!({"state": state.name(), "reason": reason, "name": name, "at": now.as_secs()});
+        let (at, since) = (now.as_secs(), self.since.as_secs());
+        let status = json!({"state": state.name(), "reason": reason, "name": name, "at": at, "since": since});
         let new = self.directory.join("status.new");
         let _ = fs::write(&new, status.to_string()).and_then(|()| fs::rename(&new, file(&self.directory)));
+    }
+
+    /// Removes the state at the end of `serve`, so that nobody on the node counts on this pod.
+    pub fn end(&self) {
+        // A state that stays is old after a minute.
+        let _ = fs::remove_file(file(&self.directory));
     }
 
     /// Returns whether somebody has asked that the module stays unloaded.
@@ -113,5 +128,36 @@ mod tests {
         Report::new(&directory, |_| {}).unwrap().write(State::Held, "why", "nv_peer_mem", Duration::from_millis(7500));
         let status = read(&directory).unwrap();
         assert_eq!((status.state, status.reason.as_str(), status.at.as_secs()), (State::Held, "why", 7));
+    }
+
+    #[test]
+    fn a_state_has_the_time_when_it_was_reached() {
+        let directory = Directory::new();
+        let mut report = Report::new(&directory, |_| {}).unwrap();
+        let mut since = |state, reason: &str, now| {
+            report.write(state, reason, "nv_peer_mem", Duration::from_secs(now));
+            let found: Value = serde_json::from_slice(&fs::read(file(&directory)).unwrap()).unwrap();
+            (found["name"].as_str().unwrap().to_owned(), found["since"].as_u64().unwrap())
+        };
+        for (state, reason, now, expected) in [
+            (State::Waiting, "for the driver", 5, 5),
+            (State::Waiting, "for the core", 9, 5),
+            (State::Ready, "", 12, 12),
+            (State::Ready, "", 13, 12),
+            (State::Waiting, "for the core", 20, 20),
+        ] {
+            assert_eq!(since(state, reason, now), ("nv_peer_mem".to_owned(), expected), "{now}");
+        }
+        report.end();
+        assert!(read(&directory).is_none());
+    }
+
+    #[test]
+    fn the_wish_of_an_earlier_container_ends_with_it() {
+        let directory = Directory::new();
+        let report = Report::new(&directory, |_| {}).unwrap();
+        ask(&directory).unwrap();
+        assert!(report.was_asked());
+        assert!(!Report::new(&directory, |_| {}).unwrap().was_asked());
     }
 }

@@ -293,6 +293,7 @@ pub fn serve<A: Actions>(mut keeper: Keeper<A>, stops: impl Fn() -> bool) {
         }
     }
     keeper.unload();
+    keeper.told.end();
 }
 
 #[cfg(test)]

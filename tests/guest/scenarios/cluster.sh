@@ -26,6 +26,7 @@ pod_says "it waits for the core" 'waiting: the RDMA core is not loaded'
 check "the OFED container starts" ofed_start "$FIRST"
 pod_says "it builds" 'building: nvidia_peermem'
 serves nvidia_peermem "after the first start"
+check "the node knows the pod's state" grep -q '"state":"ready"' /run/nv-peer-mem/status.json
 equal "each reason is printed once" '' "$(grep '^nv-peer-mem' "$POD_LOG" | sort | uniq -d)"
 
 say "OFED is replaced"
@@ -119,6 +120,7 @@ serves nvidia_peermem "after a crash of the container"
 say "the node has booted again, and the cache has stayed"
 check "a stop unloads the module" pod_stop
 check "the module is gone" test ! -d /sys/module/nvidia_peermem
+check "and the node knows of no pod" test ! -e /run/nv-peer-mem/status.json
 began=$(date +%s%N)
 pod_start
 pod_says "nothing is built" 'loading: nvidia_peermem .*, from the cache'

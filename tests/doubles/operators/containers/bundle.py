@@ -42,7 +42,9 @@ def daemon_set(file: str, patches: list[str]) -> dict[str, Any]:
 
 
 def mounts(pod: dict[str, Any], container: dict[str, Any]) -> list[dict[str, Any]]:
-    paths = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"]}
+    # The Secret is optional, and there is none here.
+    of_node = [volume for volume in pod["volumes"] if "hostPath" in volume]
+    paths = {volume["name"]: volume["hostPath"]["path"] for volume in of_node}
     return [
         {
             "destination": mount["mountPath"],
@@ -55,6 +57,7 @@ def mounts(pod: dict[str, Any], container: dict[str, Any]) -> list[dict[str, Any
             ],
         }
         for mount in container["volumeMounts"]
+        if mount["name"] in paths
     ]
 
 

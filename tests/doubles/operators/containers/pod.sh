@@ -18,7 +18,7 @@ node_without_drivers() {
 	for directory in "/lib/modules/$(uname -r)"/{updates,extra} /usr/src; do
 		mount -t tmpfs tmpfs "$directory"
 	done
-	mkdir -p /run/nvidia/validations /run/mellanox/drivers /var/lib/nv_peer_mem
+	mkdir -p /run/nvidia/validations /run/mellanox/drivers /run/nv-peer-mem /var/lib/nv_peer_mem
 	mount -t tmpfs -o mode=0755 tmpfs /var/lib/nv_peer_mem
 }
 
