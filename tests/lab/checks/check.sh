@@ -113,7 +113,7 @@ check_shell() {
 	# functions.
 	service="^\./init\.d/"
 	parts="^\./tests/(nvpm|packages|guest|doubles/operators)/|^\./build/(configure$|rust-assembly$|find/|dkms/)"
-	parts+="|^\./tests/lab/(check\.sh|backports|build_messages|core_messages)$"
+	parts+="|^\./tests/lab/checks/(check\.sh|backports|build_messages|core_messages)$"
 	# A user's locale changes the results of tr and sort, and the messages of compilers and
 	# dkms. So programs must set the locale. The exceptions are files that only call programs
 	# that set the locale, and files that must keep the user's locale.
