@@ -9,6 +9,7 @@ from pathlib import Path
 
 from layers.cache import Wrong, say
 from layers.slowest import slowest
+from run import stale
 from run.guest import seconds_since
 from run.jobs import Job
 from run.speed import speed
@@ -28,8 +29,17 @@ class Run:
     """Runs jobs in the table's order. A job whose layers another job is making does not hold up the
     jobs after it. The directory KEPT notes the jobs that passed."""
 
-    def __init__(self, title: str, jobs: Iterable[Job], kept: Path | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        jobs: Iterable[Job],
+        kept: Path | None = None,
+        whole: bool = False,
+        others: Iterable[Job] = (),
+    ) -> None:
         self.title, self.waiting, self.kept = title, list(jobs), kept
+        # Whether the jobs run as jobs.md has them, and the jobs of jobs.md that do not run now.
+        self.whole, self.others = whole, others
         self.number = len(self.waiting)
         self.running: list[Job] = []
         self.passed: list[Job] = []
@@ -48,6 +58,8 @@ class Run:
         for job in self.failed:
             say(self.title, f"failed: {job.name}")
         say(self.title, f"took {seconds_since(began)} s: {self.checks} checks; {speed()}")
+        if said := stale.summary(self.others):
+            say(self.title, said)
         print(f"{len(self.passed)} passed, {len(self.failed)} failed", flush=True)
         return 1 if self.failed else 0
 
@@ -96,6 +108,8 @@ class Run:
         self.running.remove(job)
         (self.passed if passed else self.failed).append(job)
         self.checks += job.checks
+        if passed and self.whole:
+            stale.note(job)
         note = self.note(job)
         if passed and note:
             text = f"{job.checks} checks, {time.strftime('%F %R')}"
