@@ -151,7 +151,7 @@ impl<'a> Advice<'a> {
     /// Returns what to do about `nvidia_peermem`, which serves already. The module of this name may be `nv_peer_mem`
     /// itself.
     fn unload_peermem(&self) -> String {
-        if pod::keeps_module(self.machine) {
+        if pod::has_its_name(self.machine) {
             return pod::SERVES.to_owned();
         }
         if own_module(self.machine).is_empty() {

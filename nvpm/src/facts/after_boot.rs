@@ -49,8 +49,12 @@ pub fn fact(machine: &Machine) -> Option<Fact> {
 }
 
 /// Judges what a boot loads on a node whose module belongs to a pod. The node's own service would load a second one,
-/// and the kernel refuses whichever comes later.
+/// and the kernel refuses whichever comes later. A pod that keeps the module under its own name finds the one that was
+/// loaded, or the service leaves the module to the pod.
 fn beside_pod(machine: &Machine) -> Fact {
+    if !pod::has_its_name(machine) {
+        return good("module", NAME, POD_LOADS);
+    }
     let file = file_that_loads(machine, MODULE);
     if !file.is_empty() {
         let value = format!("{POD_LOADS}, and {file} loads {MODULE}: {NOT_BOTH}");

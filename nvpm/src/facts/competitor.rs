@@ -14,7 +14,7 @@ const ONLY_WAY: &str = "nothing else here serves GPU memory";
 const ONLY_ONE: &str = "Remove nvidia-peermem from that file: only one module can serve GPU memory.";
 
 pub fn fact(machine: &Machine) -> Fact {
-    if pod::keeps_module(machine) {
+    if pod::has_its_name(machine) {
         return under_this_name(machine);
     }
     if machine.exists(ways::MARKER) {

@@ -29,6 +29,8 @@ const LETS_OFED_GO: &str = "OFED is that of the Network Operator's container, wh
 
 const LOADS_AGAIN: &str = "Afterwards the pod of the DaemonSet nv-peer-mem loads the module again. If a restart waits, \
                            end the programs that nvpm regions names on the node.";
+/// How to unload a module that the pod keeps under the name `nv_peer_mem`.
+const KEEP_AWAY: &str = "keep the DaemonSet nv-peer-mem from this node, whose pod unloads the module when it leaves";
 /// How to unload `nv_peer_mem` from a pod, which does not have the node's service.
 const ON_THE_NODE: &str = "on the node, stop and disable the service nv_peer_mem";
 
@@ -38,7 +40,7 @@ pub fn driver_container(machine: &Machine) -> Option<Fact> {
         return None;
     }
     let name = "driver container";
-    Some(if pod::keeps_module(machine) {
+    Some(if pod::has_its_name(machine) {
         good("machine", name, LETS_DRIVER_GO).advised(LOADS_AGAIN)
     } else if !own_module(machine).is_empty() {
         let stop = to_stop(machine, "disable --now");
@@ -59,7 +61,7 @@ pub fn ofed_container(machine: &Machine) -> Option<Fact> {
         return None;
     }
     let name = "OFED container";
-    Some(if pod::keeps_module(machine) {
+    Some(if pod::has_its_name(machine) {
         good("machine", name, LETS_OFED_GO).advised(LOADS_AGAIN)
     } else if !own_module(machine).is_empty() {
         warn("machine", name, TAKES_NICS).advised(to_let_go(machine))
@@ -90,7 +92,9 @@ fn to_let_go(machine: &Machine) -> String {
 /// Returns the command that unloads `nv_peer_mem` with VERB of systemctl. A pod does not have the node's service, and a
 /// module that `make install` has installed has none.
 fn to_stop(machine: &Machine, verb: &str) -> String {
-    if !container(machine).is_empty() {
+    if pod::keeps_module(machine) {
+        KEEP_AWAY.to_owned()
+    } else if !container(machine).is_empty() {
         ON_THE_NODE.to_owned()
     } else if machine.exists(SERVICE) {
         format!("systemctl {verb} nv_peer_mem")

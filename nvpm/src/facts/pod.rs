@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! Advice about the image of `nv_peer_mem`, whose pod loads the module under the name `nvidia_peermem`. The module then
-//! belongs to the pod, and the node's service and packages have no part in it.
+//! Advice about the image of `nv_peer_mem`, whose pod loads the module. The module then belongs to the pod, and the
+//! node's service and packages have no part in it.
+use crate::facts::fact::{Fact, good, warn};
 use crate::read::machine::{Machine, PEERMEM, own_module};
 use crate::read::place::loads_modules;
+use crate::read::pod_state::pod_state;
 
 pub const DAEMON_SET: &str = "the DaemonSet nv-peer-mem";
 pub const IMAGE: &str = "the image of nv_peer_mem (docs/kubernetes.md)";
@@ -17,7 +19,7 @@ pub const RESTART: &str = "delete the pod of the DaemonSet nv-peer-mem on this n
                            -o wide names it): it unloads the module, and the next pod loads the module again";
 pub const SERVES: &str = "The module nvidia_peermem is nv_peer_mem itself, which the pod of the DaemonSet nv-peer-mem \
                           has loaded and keeps: nothing else has to be loaded.";
-pub const STOP: &str = "keep the DaemonSet nv-peer-mem from this node, whose pod loads nvidia_peermem again, ";
+pub const STOP: &str = "keep the DaemonSet nv-peer-mem from this node, whose pod loads the module again, ";
 const LOG: &str = "The pod of the DaemonSet nv-peer-mem builds and loads the module. kubectl -n nv-peer-mem get pods \
                    -o wide names the pod of this node, and kubectl logs shows what it did.";
 /// The same inside this pod.
@@ -30,9 +32,38 @@ pub fn to_set(setting: &str) -> String {
     format!("Set {setting} in the variable NVPM_PARAMETERS of {DAEMON_SET}, whose new pods load the module with it.")
 }
 
-/// Returns whether `nv_peer_mem` is loaded under the name that a pod gives it.
-pub fn keeps_module(machine: &Machine) -> bool {
+/// Returns whether `nv_peer_mem` is loaded under the name of NVIDIA's module, which only a pod gives it.
+pub fn has_its_name(machine: &Machine) -> bool {
     own_module(machine) == PEERMEM
+}
+
+/// Returns whether a pod keeps the loaded module, under either name. Under the name `nv_peer_mem`, only the pod's state
+/// says so.
+pub fn keeps_module(machine: &Machine) -> bool {
+    let own = own_module(machine);
+    has_its_name(machine)
+        || (!own.is_empty() && pod_state(machine).as_ref().as_ref().is_some_and(|pod| pod.name == own))
+}
+
+/// Returns the state of the pod on this node, if there is one.
+pub fn fact(machine: &Machine) -> Option<Fact> {
+    let found = pod_state(machine);
+    let pod = found.as_ref().as_ref()?;
+    let lasts = lasting(pod.seconds);
+    let value = format!("{DAEMON_SET} keeps {} here: {} {lasts}: {}", pod.name, pod.state, pod.reason);
+    Some(match pod.state.as_str() {
+        "ready" | "held" => good("machine", "pod", value),
+        _ => warn("machine", "pod", value).advised(LOG),
+    })
+}
+
+/// Returns a duration in its largest whole unit.
+fn lasting(seconds: u64) -> String {
+    let (number, unit) = [(86_400, "d"), (3600, "h"), (60, "min")]
+        .into_iter()
+        .find(|(length, _)| seconds >= *length)
+        .map_or((seconds, "s"), |(length, unit)| (seconds / length, unit));
+    format!("for {number} {unit}")
 }
 
 /// Returns what to do if the module is missing, or has to be built again, and a pod builds it.

@@ -17,6 +17,7 @@ pub mod pairs;
 pub mod pci;
 pub mod peers;
 pub mod place;
+pub mod pod_state;
 pub mod products;
 pub mod programs;
 pub mod reader;

@@ -60,7 +60,6 @@ pub fn ofed_in_container(machine: &Machine) -> bool {
 /// Returns whether this is a pod that loads modules for the node. Only such a pod sees the directories of the
 /// operators' containers, and such a pod has no GPU of its own.
 pub fn loads_modules(machine: &Machine) -> bool {
-    // TODO[SEES]: on the node, nvpm cannot tell that a pod keeps a module with the name nv_peer_mem.
     !container(machine).is_empty() && (driver_in_container(machine) || ofed_in_container(machine))
 }
 
