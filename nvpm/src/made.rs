@@ -9,6 +9,8 @@ use crate::read::machine::Machine;
 #[path = "../tests/tables/machine.rs"]
 #[allow(dead_code)]
 mod machine;
+#[path = "../tests/tables/rdma.rs"]
+mod rdma;
 #[path = "../tests/tables/table.rs"]
 #[allow(dead_code)]
 mod table;

@@ -15,6 +15,8 @@ mod report;
 mod selftest;
 mod show;
 mod text;
+#[allow(dead_code)]
+mod used;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

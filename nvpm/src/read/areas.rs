@@ -27,6 +27,7 @@ static AREAS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (pci.as_str(), "PCI device {}"),
         ("^/sys/firmware/", "firmware"),
         ("^/proc/[0-9]+/maps$", "process that maps memory"),
+        ("^/rdma-netlink/", "RDMA core"),
     ]
     .into_iter()
     .map(|(text, name)| (pattern(text), name))
@@ -61,6 +62,7 @@ mod tests {
             ("/sys/bus/pci/devices/0000:3b:00.0/vendor", "/sys/bus/pci/devices/0000:3b:00.0/vendor"),
             ("/proc/17/maps", "process that maps memory"),
             ("/proc/17/smaps", "/proc/17/smaps"),
+            ("/rdma-netlink/mr/0", "RDMA core"),
         ] {
             assert_eq!(area_of(path), area);
         }

@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use regex::Regex;
 
 use crate::read::areas::area_of;
+use crate::read::rdma_netlink::PLACE;
 use crate::read::reader::Silence;
 use crate::read::reading_child::{NAME, directly};
 use crate::text::pattern;
@@ -61,11 +62,16 @@ fn is_held(place: &Path) -> bool {
     pending & KILLED != 0 && is_ours
 }
 
-/// Returns the file that a reading process waits for. The process has no other file of /proc or /sys open.
+/// Returns the file that a reading process waits for. The process has no other file of /proc or /sys open, and its only
+/// socket is that to the RDMA core.
 fn open_file(place: &Path) -> Option<String> {
     let names = fs::read_dir(place.join("fd")).ok()?.flatten().map(|entry| entry.path());
     let links = names.filter_map(|name| fs::read_link(name).ok()).map(|link| link.to_string_lossy().into_owned());
-    links.into_iter().find(|link| link.starts_with("/proc/") || link.starts_with("/sys/"))
+    let of_link = |link: String| {
+        let is_file = link.starts_with("/proc/") || link.starts_with("/sys/");
+        if link.starts_with("socket:") { Some(format!("{PLACE}dev")) } else { Some(link).filter(|_| is_file) }
+    };
+    links.into_iter().find_map(of_link)
 }
 
 /// Returns when a process was started, in seconds since 1970.

@@ -15,6 +15,7 @@ use indexmap::IndexMap;
 use rustix::fs::{Access, access};
 
 use crate::read::programs::{self, Ended};
+use crate::read::rdma_netlink;
 use crate::read::reader::{Reader, Unread, reason};
 use crate::read::reading_child::directly;
 use crate::text::clean;
@@ -155,6 +156,16 @@ impl Machine {
         found
     }
 
+    /// Returns the names of at most MOST files in a directory, sorted; None if the directory cannot be read.
+    pub fn names(&self, directory: &str, most: usize) -> Option<Vec<String>> {
+        let entries = fs::read_dir(self.path(directory));
+        let entries = entries.inspect_err(|error| self.tell(directory, &reason(error))).ok()?;
+        let names = entries.flatten().take(most).map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        Some(names)
+    }
+
     /// Returns the directory to which a name leads, with the root directory before it; an empty string if it leads to
     /// no directory.
     pub fn target(&self, name: &str) -> String {
@@ -212,23 +223,22 @@ impl Machine {
     }
 
     fn bytes(&self, name: &str, size: Option<u64>) -> Vec<u8> {
-        let found = if name.starts_with("/proc/") || name.starts_with("/sys/") {
+        self.contents(name, size).unwrap_or_default()
+    }
+
+    /// Returns the bytes of a file, at most SIZE, or why it cannot be read.
+    pub fn contents(&self, name: &str, size: Option<u64>) -> Result<Vec<u8>, Unread> {
+        let found = if ["/proc/", "/sys/", rdma_netlink::PLACE].iter().any(|place| name.starts_with(place)) {
             self.reader.read(&self.root, name, size)
         } else {
             directly(&self.path(name), size).map_err(Unread::Error)
         };
-        match found {
-            Ok(data) => {
-                if self.is_debugged.get() {
-                    self.tell(name, decoded(data.get(..200).unwrap_or(&data)).trim());
-                }
-                data
-            }
-            Err(why) => {
-                self.tell(name, &why.to_string());
-                Vec::new()
-            }
+        match &found {
+            Ok(data) if self.is_debugged.get() => self.tell(name, decoded(data.get(..200).unwrap_or(data)).trim()),
+            Ok(_) => {}
+            Err(why) => self.tell(name, &why.to_string()),
         }
+        found
     }
 
     /// Returns the text of some files, one after the other.

@@ -20,6 +20,7 @@ pub mod place;
 pub mod pod_state;
 pub mod products;
 pub mod programs;
+pub mod rdma_netlink;
 pub mod reader;
 pub mod reading_child;
 pub mod regions;

@@ -10,6 +10,8 @@ use std::process::ExitCode;
 
 use rustix::process::{Signal, set_parent_process_death_signal, setsid};
 
+use crate::read::rdma_netlink;
+
 /// The command by which nvpm starts itself as this process.
 pub const WORD: &str = "__read";
 /// The name of the process. If an nvpm has ended while its process was still waiting for a file, a later nvpm finds the
@@ -104,8 +106,11 @@ fn prepare() {
     let _ = std::fs::write("/proc/self/comm", NAME);
 }
 
-/// Returns the bytes of a file, however long that takes.
+/// Returns the bytes of a file, or of a list of the RDMA core, however long that takes.
 pub fn directly(path: &Path, size: Option<u64>) -> io::Result<Vec<u8>> {
+    if let Some((command, device)) = rdma_netlink::parsed(path) {
+        return rdma_netlink::dump(command, device, size);
+    }
     let mut data = Vec::new();
     File::open(path)?.take(size.unwrap_or(u64::MAX)).read_to_end(&mut data)?;
     Ok(data)

@@ -15,6 +15,8 @@ mod signals;
 
 #[path = "../tables/machine.rs"]
 mod machine;
+#[path = "../tables/rdma.rs"]
+mod rdma;
 #[path = "../tables/table.rs"]
 #[allow(dead_code)]
 mod table;

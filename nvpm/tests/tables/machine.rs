@@ -6,6 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use super::rdma;
 use super::table::{unescaped, word_of};
 
 const PCI: &str = "/sys/bus/pci/devices";
@@ -110,6 +111,10 @@ impl Machine {
             ("grace", [product]) => self.grace(product),
             ("secure_boot", [on]) => self.secure_boot(on),
             ("without_packages", []) => self.without_packages(),
+            ("process", [process, command, pinned, files @ ..]) => self.process(process, command, pinned, files),
+            ("rdma", [list, device, words @ ..]) => {
+                self.append(&rdma::file(list, device), &rdma::message(list, device, words));
+            }
             _ => panic!("no change: {line}"),
         }
     }
@@ -131,6 +136,11 @@ impl Machine {
         fs::write(self.at(path), bytes).unwrap();
     }
 
+    fn append(&self, path: &str, bytes: &[u8]) {
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(self.at(path)).unwrap();
+        file.write_all(bytes).unwrap();
+    }
+
     fn put(&self, path: &str, text: &str) {
         self.write(path, format!("{text}\n").as_bytes());
     }
@@ -141,10 +151,7 @@ impl Machine {
             "->" => self.lead(path, Path::new(text)),
             "=" => self.write(path, &[unescaped(text), b"\n".to_vec()].concat()),
             ":=" => self.write(path, &unescaped(text)),
-            "+=" => {
-                let mut file = fs::OpenOptions::new().create(true).append(true).open(self.at(path)).unwrap();
-                file.write_all(&[unescaped(text), b"\n".to_vec()].concat()).unwrap();
-            }
+            "+=" => self.append(path, &[unescaped(text), b"\n".to_vec()].concat()),
             _ => panic!("no change of a file: {path} {rest}"),
         }
     }
@@ -359,6 +366,19 @@ impl Machine {
         self.gpu("pci0009:00/0009:00:00.0/0009:01:00.0", "0", product);
         self.bar1("0009:01:00.0", 64, 0);
         self.nic("mlx5_0", "pci0000:00/0000:00:00.0/0000:01:00.0", "0", "InfiniBand");
+    }
+
+    // ---- processes ----
+
+    /// Adds a process with the given number of KiB pinned, and with these device files open. It has 64 MiB of memory.
+    fn process(&self, process: &str, command: &str, pinned: &str, files: &[&str]) {
+        let place = format!("/proc/{process}");
+        self.put(&format!("{place}/comm"), command);
+        let status = format!("Name:\t{command}\nTgid:\t{process}\nPid:\t{process}\nNSpid:\t{process}");
+        self.put(&format!("{place}/status"), &format!("{status}\nVmPin:\t{pinned} kB\nVmRSS:\t65536 kB"));
+        for (number, file) in files.iter().enumerate() {
+            self.lead(&format!("{place}/fd/{}", number + 3), Path::new(&format!("/dev/{file}")));
+        }
     }
 
     /// Writes the variable of the firmware about secure boot, which has four bytes of attributes and then the value.

@@ -14,6 +14,7 @@ mod json;
 mod machine;
 mod places;
 mod player;
+mod rdma;
 mod status;
 mod table;
 mod useful;
