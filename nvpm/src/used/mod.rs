@@ -5,4 +5,6 @@ mod peer_share;
 mod processes;
 mod tasks;
 mod ways;
+#[cfg(test)]
+mod ways_tests;
 mod witnesses;
