@@ -74,6 +74,20 @@ fn lowest(limits: [Option<Limit>; 3]) -> Option<Limit> {
     limits.into_iter().flatten().min_by(|one, other| one.rate.total_cmp(&other.rate))
 }
 
+/// Returns the lowest limit of an RDMA device alone, whatever memory it moves: that of its link, or of all its ports.
+pub fn limit_of_device(machine: &Machine, device: &str) -> Option<Limit> {
+    let nic = nic_of(machine, device)?;
+    let of_ports = machine.glob(&[&format!("{}/ports/*", nic.directory)]).into_iter().filter_map(|port| {
+        // A port that is down has a rate, too.
+        let is_up = machine.text(&format!("{port}/state")).starts_with("4:");
+        of_port(&machine.text(&format!("{port}/rate"))).filter(|_| is_up)
+    });
+    let of_ports = of_ports.reduce(|one, other| Limit { rate: one.rate + other.rate, what: "all ports".to_owned() });
+    let pci = nic.pci.as_ref().filter(|_| nic.software.is_empty());
+    let of_link = pci.and_then(|pci| pcie(device, number(&pci.speed), number(&pci.width)));
+    lowest([of_ports.filter(|_| nic.software.is_empty()), of_link, None])
+}
+
 /// Returns the distance of a pair, or None for an unknown distance.
 pub fn distance_of(machine: &Machine, pci: &str, device: &str) -> Option<Distance> {
     let (gpu, nic) = (gpu_of(machine, pci)?, nic_of(machine, device)?);
@@ -129,6 +143,21 @@ mod tests {
         assert_eq!(slowest(&made), "GPU 2.5 GT/s x1");
         made.change([format!("/proc/driver/nvidia/gpus/{GPU}/numa_status = Node: 1")]);
         assert_eq!(slowest(&made), "mlx5_0 32 GT/s x16");
+    }
+
+    #[test]
+    fn a_device_alone_has_a_limit() {
+        let made = Made::new();
+        let found = |made: &Made| limit_of_device(&made.read(), "mlx5_0").map(|limit| (limit.what, limit.rate / 1e9));
+        let (what, rate) = found(&made).unwrap();
+        assert_eq!((what.as_str(), format!("{rate:.1}")), ("port 400 Gb/s", "50.0".to_owned()));
+        made.change(["port mlx5_0 2 ACTIVE LinkUp InfiniBand"]);
+        assert_eq!(found(&made).unwrap().0, "mlx5_0 32 GT/s x16");
+        made.change(["port mlx5_0 2 DOWN Polling InfiniBand"]);
+        assert_eq!(found(&made).unwrap().0, "port 400 Gb/s");
+        made.change(["port mlx5_0 1 DOWN Polling InfiniBand", "link 0000:04:00.0 8 8"]);
+        assert_eq!(found(&made).unwrap().0, "mlx5_0 8 GT/s x8");
+        assert!(limit_of_device(&made.read(), "mlx5_9").is_none());
     }
 
     fn pci(speed: &str, max_speed: &str) -> Pci {

@@ -6,7 +6,7 @@ pub mod command;
 mod failure;
 mod found;
 mod judge;
-mod limits;
+pub mod limits;
 mod lines;
 mod matrix;
 mod object;

@@ -4,6 +4,7 @@ mod objects;
 mod peer_share;
 mod processes;
 mod tasks;
+mod traffic;
 mod ways;
 #[cfg(test)]
 mod ways_tests;

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//! How many bytes each RDMA device sends and receives now. The counters are those of a port: they count the data of all
+//! programs. A rate never proves the way of the data, because data that passes host memory has the same rate.
+//!
+//! No counter is switched on for this, because that would change the state of the device.
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::read::machine::Machine;
+use crate::selftest::limits::limit_of_device;
+
+/// The time between the two looks at the counters.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// A device with a lower rate, in bytes per second, moves no data of programs. The fabric itself sends some messages.
+const LEAST: f64 = 1e6;
+/// The counters of a port, which count words.
+const PORT: [&str; 2] = ["counters/port_xmit_data", "counters/port_rcv_data"];
+const WORD: u64 = 4;
+/// The counters of drivers, in bytes. Of several groups, the one with the most bytes counts, because the counters of
+/// operations may be a part of the others.
+const SENT: [&[&str]; 3] =
+    [&["tx_bytes"], &["sent_bytes"], &["send_bytes", "rdma_write_bytes", "rdma_read_resp_bytes"]];
+const RECEIVED: [&[&str]; 3] =
+    [&["rx_bytes"], &["rcvd_bytes"], &["recv_bytes", "rdma_write_recv_bytes", "rdma_read_bytes"]];
+/// Below this directory, a machine that is made of files has the second state of its counters.
+const LATER: &str = "/later";
+
+/// The rates of a device in bytes per second; None if they are not known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Traffic {
+    pub sends: Option<f64>,
+    pub receives: Option<f64>,
+    /// The rate that the device and its ports allow.
+    pub limit: Option<f64>,
+}
+
+impl Traffic {
+    /// Returns whether the device moves data; None if nothing counts its data.
+    pub fn moves(&self) -> Option<bool> {
+        let rates = [self.sends, self.receives];
+        if rates.into_iter().flatten().any(|rate| rate >= LEAST) {
+            return Some(true);
+        }
+        rates.iter().all(Option::is_some).then_some(false)
+    }
+}
+
+/// The state of a counter: missing, or at the end of its 32 bits, where it stays, or a number of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Count {
+    Missing,
+    Full,
+    Bytes(u64),
+}
+
+/// The states of all groups of counters of a port, for both directions.
+type Port = [Vec<Count>; 2];
+
+/// A first look at the counters of some devices.
+pub struct Watch {
+    devices: Vec<(String, Vec<Port>)>,
+    start: Instant,
+}
+
+impl Watch {
+    pub fn new(machine: &Machine, names: &[String]) -> Self {
+        let devices = names.iter().map(|name| (name.clone(), ports(machine, "", name))).collect();
+        Self { devices, start: Instant::now() }
+    }
+
+    /// Looks again after the interval.
+    pub fn ended(self, machine: &Machine) -> Vec<Traffic> {
+        let is_here = machine.root.is_empty();
+        if is_here && !self.devices.is_empty() {
+            sleep(INTERVAL.saturating_sub(self.start.elapsed()));
+        }
+        let seconds = if is_here { self.start.elapsed().as_secs_f64() } else { INTERVAL.as_secs_f64() };
+        let place = if is_here { "" } else { LATER };
+        let traffic = |(name, first): &(String, Vec<Port>)| {
+            let second = ports(machine, place, name);
+            let rate = |way: usize| {
+                let pairs =
+                    || first.iter().zip(&second).filter_map(|(one, other)| Some((one.get(way)?, other.get(way)?)));
+                let bytes: Option<Vec<u64>> = pairs().filter_map(|(one, other)| difference(one, other)).collect();
+                let bytes = bytes.filter(|found| !found.is_empty() && first.len() == second.len());
+                #[allow(clippy::cast_precision_loss)]
+                bytes.map(|found| found.iter().sum::<u64>() as f64 / seconds)
+            };
+            let limit = limit_of_device(machine, name).map(|limit| limit.rate);
+            Traffic { sends: rate(0), receives: rate(1), limit }
+        };
+        self.devices.iter().map(traffic).collect()
+    }
+}
+
+/// Returns the difference of two states of a port, in bytes: Some(None) if it is not known, and None if the port has no
+/// counters.
+#[allow(clippy::option_option)]
+fn difference(first: &[Count], second: &[Count]) -> Option<Option<u64>> {
+    let of_group = |(one, other): (&Count, &Count)| match (one, other) {
+        (Count::Missing, Count::Missing) => None,
+        (Count::Bytes(one), Count::Bytes(other)) => Some(other.checked_sub(*one)),
+        _ => Some(None),
+    };
+    let found: Vec<Option<u64>> = first.iter().zip(second).filter_map(of_group).collect();
+    // An unknown difference may be greater than all others.
+    if found.is_empty() { None } else { Some(found.into_iter().try_fold(0, |most, one| Some(most.max(one?)))) }
+}
+
+/// Returns the counters of each port; if no port has any, those of the device.
+fn ports(machine: &Machine, place: &str, name: &str) -> Vec<Port> {
+    let directory = format!("/sys/class/infiniband/{name}");
+    let mut found: Vec<Port> =
+        machine.glob(&[&format!("{directory}/ports/*")]).iter().map(|port| of_port(machine, place, port)).collect();
+    if found.iter().flatten().flatten().all(|count| *count == Count::Missing) {
+        found = vec![of_port(machine, place, &directory)];
+    }
+    found
+}
+
+fn of_port(machine: &Machine, place: &str, port: &str) -> Port {
+    let read = |file: &str| {
+        let later = machine.text(&format!("{place}{port}/{file}"));
+        if later.is_empty() && !place.is_empty() { machine.text(&format!("{port}/{file}")) } else { later }
+    };
+    let words = PORT.map(|file| of_words(&read(file)));
+    if words.iter().all(|count| *count != Count::Missing) {
+        return words.map(|count| vec![count]);
+    }
+    let group = |files: &&[&str]| {
+        let found: Vec<u64> =
+            files.iter().filter_map(|file| read(&format!("hw_counters/{file}")).parse().ok()).collect();
+        if found.is_empty() {
+            Count::Missing
+        } else {
+            Count::Bytes(found.iter().fold(0, |sum, one| sum.saturating_add(*one)))
+        }
+    };
+    [SENT, RECEIVED].map(|groups| groups.iter().map(group).collect())
+}
+
+/// Returns the bytes of a counter of words. A counter with 32 bits stays at its end.
+fn of_words(text: &str) -> Count {
+    match text.parse::<u64>() {
+        Ok(count) if count == u64::from(u32::MAX) || count == u64::MAX => Count::Full,
+        Ok(count) => Count::Bytes(count.saturating_mul(WORD)),
+        Err(_) => Count::Missing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made::Made;
+
+    const PLACE: &str = "/sys/class/infiniband/mlx5_0/ports";
+
+    /// Returns the traffic of the device after some changes.
+    fn traffic(lines: &[&str]) -> (Option<f64>, Option<f64>, Option<bool>) {
+        let made = Made::new();
+        made.change(lines.iter().map(|line| line.replace("PORTS", PLACE)));
+        let machine = made.read();
+        let found = Watch::new(&machine, &["mlx5_0".to_owned()]).ended(&machine);
+        let one = found.first().unwrap();
+        (one.sends, one.receives, one.moves())
+    }
+
+    #[test]
+    fn a_port_counts_words() {
+        let first = ["PORTS/1/counters/port_xmit_data = 1000", "PORTS/1/counters/port_rcv_data = 5"];
+        assert_eq!(traffic(&first), (Some(0.0), Some(0.0), Some(false)));
+        // 49 writes of 1 MiB are so many words.
+        let second = "/laterPORTS/1/counters/port_xmit_data = 12846056";
+        assert_eq!(traffic(&[&first[..], &[second]].concat()), (Some(49.0 * 1048576.0), Some(0.0), Some(true)));
+    }
+
+    #[test]
+    fn ports_are_added() {
+        let lines = [
+            "port mlx5_0 2 ACTIVE LinkUp InfiniBand",
+            "PORTS/1/counters/port_xmit_data = 0",
+            "PORTS/1/counters/port_rcv_data = 0",
+            "PORTS/2/counters/port_xmit_data = 0",
+            "PORTS/2/counters/port_rcv_data = 0",
+            "/laterPORTS/1/counters/port_rcv_data = 10",
+            "/laterPORTS/2/counters/port_rcv_data = 100",
+        ];
+        assert_eq!(traffic(&lines), (Some(0.0), Some(440.0), Some(false)));
+    }
+
+    #[test]
+    fn a_counter_that_is_full_tells_nothing() {
+        let full = "PORTS/1/counters/port_xmit_data = 4294967295";
+        assert_eq!(traffic(&[full, "PORTS/1/counters/port_rcv_data = 7"]), (None, Some(0.0), None));
+        let lines = [full, "PORTS/1/counters/port_rcv_data = 7", "/laterPORTS/1/counters/port_rcv_data = 1000007"];
+        assert_eq!(traffic(&lines), (None, Some(4e6), Some(true)));
+    }
+
+    #[test]
+    fn a_counter_that_was_reset_tells_nothing() {
+        let lines = ["PORTS/1/counters/port_xmit_data = 8", "PORTS/1/counters/port_rcv_data = 8"];
+        let reset = "/laterPORTS/1/counters/port_xmit_data = 7";
+        assert_eq!(traffic(&[&lines[..], &[reset]].concat()), (None, Some(0.0), None));
+    }
+
+    #[test]
+    fn drivers_have_counters_of_their_own() {
+        // rxe, bnxt_re, and efa, whose operations are a part of the sent bytes.
+        let rxe = ["PORTS/1/hw_counters/sent_bytes = 1", "PORTS/1/hw_counters/rcvd_bytes = 2"];
+        let later = ["/laterPORTS/1/hw_counters/sent_bytes = 11", "/laterPORTS/1/hw_counters/rcvd_bytes = 22"];
+        assert_eq!(traffic(&[rxe, later].concat()), (Some(10.0), Some(20.0), Some(false)));
+        let efa = [
+            "PORTS/1/hw_counters/tx_bytes = 0",
+            "PORTS/1/hw_counters/rx_bytes = 0",
+            "PORTS/1/hw_counters/rdma_write_bytes = 0",
+            "PORTS/1/hw_counters/rdma_write_recv_bytes = 0",
+            "PORTS/1/hw_counters/rdma_read_bytes = 0",
+            "/laterPORTS/1/hw_counters/tx_bytes = 3000",
+            "/laterPORTS/1/hw_counters/rdma_write_bytes = 2000",
+            "/laterPORTS/1/hw_counters/rdma_write_recv_bytes = 400",
+            "/laterPORTS/1/hw_counters/rdma_read_bytes = 500",
+        ];
+        assert_eq!(traffic(&efa), (Some(3000.0), Some(900.0), Some(false)));
+    }
+
+    #[test]
+    fn a_device_without_counters_is_not_idle() {
+        assert_eq!(traffic(&[]), (None, None, None));
+        let of_device = "/sys/class/infiniband/mlx5_0/hw_counters";
+        let lines = [format!("{of_device}/tx_bytes = 1"), format!("{of_device}/rx_bytes = 1")];
+        assert_eq!(traffic(&[&lines[0], &lines[1]]), (Some(0.0), Some(0.0), Some(false)));
+    }
+}
