@@ -46,8 +46,9 @@ _nvpm_run() {
 }
 
 _nvpm() {
-	local commands=(status check selftest regions compare explain run report completion help version)
+	local commands=(status used check selftest regions compare explain run report completion help version)
 	local -A options=([status]='--all --brief --json --prometheus --debug' [regions]='--json --summary --debug'
+		[used]='--all --json --watch --debug'
 		[check]='--ignore --debug' [report]='--write --as-it-is --no-selftest --debug'
 		[compare]='--all --json --expect --html' [explain]='--journal --since --dmesg --here --all --json --redact --list'
 		[selftest]='--size --gpu --device --seed --timeout --bandwidth --seconds --html --json --debug')
@@ -66,7 +67,7 @@ _nvpm() {
 	2:help:*) _nvpm_words "${commands[@]}" ;;
 	*:help:* | *:version:* | *:--version:*) ;;
 	*:selftest:--device) _nvpm_words "${devices[@]}" ;;
-	*:selftest:--[gst]* | *:check:--ignore | *:check:-i | *:explain:--since | *:compare:--expect) ;;
+	*:selftest:--[gst]* | *:check:--ignore | *:check:-i | *:explain:--since | *:compare:--expect | *:used:--watch) ;;
 	2:completion:*) _nvpm_words bash fish zsh --help ;;
 	*:run:*) _nvpm_run ;;
 	*:report:--write | *:compare:--html | *:selftest:--html) _nvpm_files ;;

@@ -15,7 +15,6 @@ mod report;
 mod selftest;
 mod show;
 mod text;
-#[allow(dead_code)]
 mod used;
 
 use std::ffi::OsString;

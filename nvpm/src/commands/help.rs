@@ -12,6 +12,7 @@ Usage: nvpm [COMMAND [OPTION]...]
 
   (none)      whether and how GPU memory can be registered on this node
   status      the same, and what needs attention; --all: everything; or of some devices
+  used        whether GPUDirect RDMA is used now: by which process, by which way, how fast
   check       one line and an exit code, for monitoring
   selftest    moves data between GPUs and RDMA devices, by each way
   regions     which process has which GPU memory registered (root)

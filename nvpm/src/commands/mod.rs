@@ -20,6 +20,7 @@ use crate::preload::command as preload;
 use crate::report::command as report;
 use crate::selftest::command as selftest;
 use crate::show::out;
+use crate::used::command as used;
 
 /// The exit code of most commands if their output cannot be written.
 pub const LOST: u8 = 1;
@@ -31,8 +32,9 @@ const ALIKE: f64 = 0.75;
 /// A command: its name, what runs it, and its options if clap reads them.
 struct Command(&'static str, fn(&[OsString]) -> ExitCode, Option<fn() -> clap::Command>);
 
-const COMMANDS: [Command; 18] = [
+const COMMANDS: [Command; 19] = [
     Command("status", status::run, Some(status::Options::command)),
+    Command("used", used::run, Some(used::Options::command)),
     Command("regions", regions::run, Some(regions::Options::command)),
     Command("check", check::run, Some(check::Options::command)),
     Command("selftest", selftest::run, Some(selftest::Options::command)),
@@ -63,6 +65,8 @@ pub fn run(words: &[OsString]) -> ExitCode {
             check::LOST
         } else if name == "status" {
             status::LOST
+        } else if name == "used" {
+            used::LOST
         } else {
             LOST
         };

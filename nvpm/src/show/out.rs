@@ -27,7 +27,8 @@ pub fn lost(why: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn written<T: AsRef<str>>(lines: impl IntoIterator<Item = T>) -> io::Result<()> {
+/// Writes lines.
+pub fn written<T: AsRef<str>>(lines: impl IntoIterator<Item = T>) -> io::Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     for line in lines {
         out.write_all(line.as_ref().as_bytes())?;

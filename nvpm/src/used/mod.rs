@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! The command `nvpm used`: whether GPUDirect RDMA is used now, by which processes, by which way, and how fast.
 mod causes;
-mod look;
+pub mod command;
+pub mod json;
+pub mod look;
 mod objects;
 mod peer_share;
 mod processes;
+mod screen;
 mod tasks;
 mod traffic;
 mod verdict;

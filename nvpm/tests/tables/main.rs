@@ -28,7 +28,7 @@ use std::{env, fs, panic, thread};
 use player::{Places, Player};
 use table::Case;
 
-const TABLES: [&str; 6] = ["status", "varied", "judged", "programs_by_pair", "commands", "selftest"];
+const TABLES: [&str; 7] = ["status", "varied", "judged", "programs_by_pair", "commands", "used", "selftest"];
 
 /// The cases, each with its table, and the number of the next.
 struct Work {
