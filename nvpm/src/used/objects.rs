@@ -132,6 +132,8 @@ pub fn read(machine: &Machine, tasks: &mut Tasks) -> Result<Objects, Unread> {
     for place in 0..found.devices.len() {
         of_device(machine, tasks, place, &mut found);
     }
+    // The reading process keeps the memory of the longest list.
+    machine.reader.stop();
     found.opened.sort_unstable();
     found.opened.dedup();
     Ok(found)

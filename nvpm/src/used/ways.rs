@@ -5,7 +5,7 @@
 //! memory and memory of peer clients as pinned (`VmPin` of the process), and neither dma-bufs nor memory that is paged
 //! on demand. `VmPin` also counts queues and the buffers of `io_uring`, so that a sum that is too small proves more than
 //! a sum that is large enough. If the facts do not decide, the registration is unknown, with the bounds that hold.
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 use crate::read::regions::size;
@@ -143,6 +143,8 @@ struct Judge<'a> {
     /// The entries of the module's list and the dma-bufs that belong to no part yet.
     listed: HashMap<(u64, String, u64), u64>,
     attached: HashMap<String, BTreeMap<(u64, String), u64>>,
+    /// The proofs, each of which many parts share.
+    proofs: HashSet<Rc<str>>,
 }
 
 impl<'a> Judge<'a> {
@@ -167,6 +169,7 @@ impl<'a> Judge<'a> {
             budgets: HashMap::new(),
             listed: evidence.list.as_ref().map(|list| list.count.clone()).unwrap_or_default(),
             attached: evidence.buffers.as_ref().map(|buffers| buffers.attached.clone()).unwrap_or_default(),
+            proofs: HashSet::new(),
         };
         let paged: Rc<str> = "the device pages it on demand (netlink: odp)".into();
         let everything: Rc<str> = "the whole address space, which only paging on demand allows".into();
@@ -192,6 +195,15 @@ impl<'a> Judge<'a> {
             *sum = sum.saturating_add(part.pages().saturating_mul(part.count));
         }
         self.open.push(Open { part, doubt: None });
+    }
+
+    fn shared(&mut self, text: &str) -> Rc<str> {
+        if let Some(known) = self.proofs.get(text) {
+            return known.clone();
+        }
+        let proof: Rc<str> = text.into();
+        self.proofs.insert(proof.clone());
+        proof
     }
 
     fn nature(&self, part: &Part) -> Option<&'a Nature> {
@@ -339,20 +351,25 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// Decides about one or more registrations of a part that is not pinned.
     fn not_pinned(&mut self, at: usize, part: &Part, budget: u64) {
+        let (count, way, proof) = self.of_not_pinned(part, budget);
+        let proof = self.shared(&proof);
+        self.decide(at, count.max(1), way, &proof);
+    }
+
+    fn of_not_pinned(&mut self, part: &Part, budget: u64) -> (u64, Way, String) {
         let pinned = format!("longer than all pinned memory of the process ({})", size(budget.into()));
-        let Some(nature) = self.nature(part) else { return };
+        let Some(nature) = self.nature(part) else { return (part.count, Way::Unknown, pinned) };
         let Some(buffers) = &self.evidence.buffers else {
-            let (way, proof) = without_list_of_buffers(part, nature, self.process(part), &pinned);
-            self.decide(at, u64::MAX, way, &proof);
-            return;
+            let (way, why) = without_list_of_buffers(part, nature, self.process(part));
+            return (part.count, way, format!("{pinned}, {why}"));
         };
         if let Some(((length, name), left)) = self.fitting(&nature.pci, part.length) {
             let count = part.count.min(left);
             self.take_attached(&nature.pci, (length, &name), count);
-            let proof = format!("{pinned}; {} is attached to {}", of_buffer(length, &name), nature.name).into();
-            self.decide(at, count, way_of(&name), &proof);
-            return;
+            let buffer = of_buffer(length, &name);
+            return (count, way_of(&name), format!("{pinned}; {buffer} is attached to {}", nature.name));
         }
         let has_none = buffers.attached.get(&nature.pci).is_none_or(BTreeMap::is_empty) && !buffers.is_cut;
         let (way, why) = match nature.paging {
@@ -362,7 +379,7 @@ impl<'a> Judge<'a> {
             _ if part.length <= DEVICE_MEMORY => (Way::Unknown, "so it may be memory of the device itself"),
             _ => (Way::Unknown, "but no dma-buf of its size is attached to the device"),
         };
-        self.decide(at, u64::MAX, way, &format!("{pinned}, {why}").into());
+        (part.count, way, format!("{pinned}, {why}"))
     }
 
     /// Returns the smallest dma-buf that is attached to a device and has room for a registration.
@@ -608,16 +625,15 @@ enum Left {
 }
 
 /// Returns what a registration is that is not pinned, if nobody lists the dma-bufs that devices have attached.
-fn without_list_of_buffers(part: &Part, nature: &Nature, process: Option<&Process>, pinned: &str) -> (Way, Rc<str>) {
+fn without_list_of_buffers(part: &Part, nature: &Nature, process: Option<&Process>) -> (Way, &'static str) {
     let has_no_gpu = process.and_then(|one| one.open.as_ref()).is_some_and(|open| !open.has_any_gpu);
-    let (way, why) = match nature.paging {
+    match nature.paging {
         _ if part.length <= DEVICE_MEMORY => (Way::Unknown, "so a dma-buf, or memory of the device itself"),
         _ if has_no_gpu => (Way::Unknown, "so a dma-buf, but the process has no GPU open"),
         Paging::Marked => (Way::DmaBuf, "and the device does not page it on demand, so a dma-buf"),
         Paging::Never => (Way::DmaBuf, "and this driver pages nothing on demand, so a dma-buf"),
         Paging::Unknown => (Way::Unknown, "so a dma-buf, or paged on demand, which this driver does not say"),
-    };
-    (way, format!("{pinned}, {why}").into())
+    }
 }
 
 fn way_of(name: &str) -> Way {

@@ -16,7 +16,7 @@ use crate::node::Node;
 use crate::registrations::runner;
 
 /// Commands, each with the exit codes that nvpm(8) lists.
-const COMMANDS: [(&str, &[i32]); 9] = [
+const COMMANDS: [(&str, &[i32]); 12] = [
     ("", &[0]),
     ("status", &[0, 3, 4]),
     ("status --all", &[0, 3, 4]),
@@ -26,6 +26,9 @@ const COMMANDS: [(&str, &[i32]); 9] = [
     ("regions", &[0, 1, 3]),
     ("regions --summary", &[0, 1, 3]),
     ("regions --json", &[0, 1, 3]),
+    ("used", &[0, 1, 3, 4]),
+    ("used --all", &[0, 1, 3, 4]),
+    ("used --json", &[0, 1, 3, 4]),
 ];
 /// Words of the kind that the files contain, and words that they do not contain.
 const WORDS: [&str; 32] = [
@@ -77,12 +80,28 @@ fn node() -> Node {
             .replace("@list", "/proc/driver/nv_peer_mem/regions")
             .as_str(),
         &format!("/proc/4242/stat = 4242 (a b) S {}77 0", "1 ".repeat(18)),
-        "/proc/4242/status = Uid:\\t0\\t0\\t0\\t0",
+        "/proc/4242/status = Tgid:\\t4242\\nVmPin:\\t64 kB\\nVmRSS:\\t64 kB\\nUid:\\t0\\t0\\t0\\t0",
         "/proc/4242/comm = a b",
         "/proc/cpuinfo = flags\\t\\t: fpu hypervisor",
         "/proc/cmdline = iommu=pt",
         "/sys/class/dmi/id/product_name = Server",
         "/sys/devices/system/node/online = 0-1",
+        "rdma dev 0 name mlx5_0",
+        "rdma mr 0 mrlen 65536 pdn 7 pid 4242",
+        "rdma mr 0 mrlen 8388608 pdn 8 odp explicit",
+        "rdma pd 0 pdn 8 ctxn 3",
+        "rdma ctx 0 ctxn 3 pid 4243",
+        "rdma qp 0 lqpn 5 pdn 8",
+        "process 4243 other 24 nvidia0 nvidia-uvm infiniband/uverbs0",
+        "/proc/4243/cgroup = 0::/a",
+        "/proc/4243/maps = 7f00-7f01 r-xp 0 00:00 1 /usr/lib/libnccl.so.2",
+        "/sys/kernel/debug/dma_buf/bufinfo = Dma-buf Objects:\\n08388608\\t00000002\\t00080007\\t00000002\\tnvidia\\t\
+         00000531\\tx\\n\\tAttached Devices:\\n\\t0000:04:00.0\\nTotal 1 devices attached",
+        "/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data = 1",
+        "/sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data = 1",
+        "/later/sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data = 1000000",
+        "/sys/kernel/mm/memory_peers/nv_mem/num_reg_bytes = 65536",
+        "/sys/kernel/mm/memory_peers/nv_mem/num_dereg_bytes = 0",
     ]);
     node
 }

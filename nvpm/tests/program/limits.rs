@@ -4,6 +4,7 @@
 use std::process::Command;
 
 use crate::node::{Ended, Node, program};
+use crate::rdma;
 
 const SECONDS: u32 = 20;
 const MEMORY: u32 = 150 << 20;
@@ -58,4 +59,39 @@ fn nothing_is_left_out_of_a_short_list() {
     let list = format!("/proc/driver/nv_peer_mem/regions := {}", lines.join("\\n"));
     node.change(&[&format!("{REGIONS} = 9"), &list]);
     assert!(limited(&node, "regions").out.ends_with("all: 8 registrations, 512 KiB\n"));
+}
+
+/// Returns a machine on which many processes have MANY registrations with a device. LENGTH gives each its length.
+fn with_objects(processes: u32, length: impl Fn(u32) -> u64) -> Node {
+    let node = Node::new();
+    node.change(&["rdma dev 0 name mlx5_0"]);
+    let one = |number: u32| {
+        let (length, process) = (length(number).to_string(), (1000 + number % processes).to_string());
+        rdma::message("mr", "0", &["mrlen", &length, "mrn", "1", "pdn", "7", "pid", &process])
+    };
+    let list: Vec<u8> = (0..MANY).flat_map(one).collect();
+    let directory = node.machine.root.join("rdma-netlink/mr");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("0"), list).unwrap();
+    for process in 0..processes {
+        node.change(&[&format!("process {} python3 24 nvidia0 nvidia-uvm infiniband/uverbs0", 1000 + process)]);
+    }
+    node
+}
+
+#[test]
+fn many_registrations_with_a_device() {
+    for node in [with_objects(500, |_| 65536), with_objects(500, |number| 1_000_000 + 4096 * u64::from(number))] {
+        for words in ["used", "used --all", "used --json"] {
+            let said = limited(&node, words).out;
+            assert!(said.contains("GPUDirect RDMA"), "{words}: {said}");
+            assert!(said.lines().count() < 2000 && (words != "used" || said.lines().count() <= 13), "{words}: {said}");
+        }
+    }
+    // A list is cut where it is too long, and the answer says so.
+    let node = with_objects(1, |_| 65536);
+    let file = node.machine.root.join("rdma-netlink/mr/0");
+    let list = std::fs::read(&file).unwrap();
+    std::fs::write(&file, list.repeat(1 + (12 << 20) / list.len())).unwrap();
+    assert!(limited(&node, "used").out.contains("Only a part of the registrations was read: mlx5_0."));
 }
