@@ -8,8 +8,9 @@ use crate::redact::redactor::Redactor;
 
 /// Keys whose values are nvpm's own words, or names of devices.
 const WORDS: &[&str] = &["id", "section", "name", "verdict", "gpu", "device", "pci", "way", "ways", "client"];
-/// The key of the name of a process, and that of the name of a host.
+/// The keys of the name of a process, of the identifier of a container, and of the name of a host.
 const COMMAND: &str = "command";
+const CONTAINER: &str = "container";
 const HOST: &str = "host";
 
 impl Redactor {
@@ -54,6 +55,7 @@ impl Redactor {
     fn string(&mut self, key: &str, text: &str) -> String {
         match key {
             COMMAND => self.job(text),
+            CONTAINER => self.replaced("container", text),
             HOST => self.replaced("host", text),
             _ if WORDS.contains(&key) => self.patterns(text),
             _ => self.text(text),

@@ -16,6 +16,7 @@ use crate::report::versions::{HANGS, is_driver_silent, versions};
 use crate::show::terminal::Screen;
 use crate::show::{registrations, status_json, status_text};
 use crate::text::clean;
+use crate::used::json;
 
 const STATUS: &str = "status.txt";
 const SELFTEST: &str = "selftest.json";
@@ -35,11 +36,12 @@ pub struct Text {
 type Part = (&'static str, fn(&Machine) -> String);
 
 /// The files that come after the status, the most useful first.
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 6] = [
     ("versions.txt", versions),
     ("files.txt", files),
     ("kernel.log", kernel_log),
     ("regions.json", listed),
+    ("used.json", used),
     (SELFTEST, tested),
 ];
 
@@ -110,6 +112,11 @@ fn listed(machine: &Machine) -> String {
         Ok(found) => registrations::json(machine, &found).map(|line| line + "\n").collect(),
         Err(unreadable) => format!("(not read: {})\n", unreadable.reason),
     }
+}
+
+/// Returns which processes have memory registered now, and by which way.
+fn used(machine: &Machine) -> String {
+    json::lines_of(machine).into_iter().map(|line| line + "\n").collect()
 }
 
 /// Returns the output of nvpm selftest. The selftest changes nothing on the machine, because it uses only memory that

@@ -26,6 +26,13 @@ pub const FIGURES: [(&str, Figure); 5] = [
     ("use/registrations", counter("registrations_total", "Registrations that have succeeded.")),
     ("use/revocations", counter("revocations_total", "Registrations that have ended because their memory was freed.")),
 ];
+pub const GPU_MEMORY: Figure = gauge(
+    "gpu_memory_registered_bytes",
+    "Bytes of GPU memory that programs have registered with RDMA devices, by way.",
+    "",
+);
+pub const HOST_MEMORY: Figure =
+    gauge("host_memory_registered_bytes", "Bytes of host memory that programs have registered with RDMA devices.", "");
 pub const INFO: Figure = gauge("info", "The running kernel and the version of the loaded module; always 1.", "");
 pub const LOADED: Figure = gauge("loaded", "Whether the module nv_peer_mem is loaded.", "");
 pub const POSSIBLE: Figure = gauge("registration_possible", "Whether GPU memory can be registered, in any way.", "");

@@ -4,9 +4,12 @@ use crate::facts::all::{State, Status};
 use crate::facts::fact::{Fact, Verdict};
 use crate::read::machine::{Machine, loaded_version, own_module};
 use crate::read::ways;
-use crate::show::figures::{self, ATTENTION, FAILURES, FIGURES, Figure, INFO, JUDGED, LOADED, POSSIBLE, figures};
+use crate::show::figures::{
+    self, ATTENTION, FAILURES, FIGURES, Figure, GPU_MEMORY, HOST_MEMORY, INFO, JUDGED, LOADED, POSSIBLE, figures,
+};
 use crate::show::json_line::quoted;
 use crate::text::clean;
+use crate::used::sums::sums;
 
 /// Adds the meaning, the type and all samples of one metric, each as a line. A sample has labels, as `NAME="TEXT"`, and
 /// a value.
@@ -47,6 +50,18 @@ pub fn lines(machine: &Machine, status: &Status) -> Vec<String> {
     for (id, figure) in &FIGURES {
         if let Some(fact) = found.iter().find(|fact| fact.id == *id) {
             metric(&mut out, figure, &[(String::new(), fact.value.clone())]);
+        }
+    }
+    let sums = sums(machine);
+    let of_gpu = |((way, device), bytes): (&(String, String), &u64)| {
+        (format!("{},{}", label("way", way), label("device", device)), bytes.to_string())
+    };
+    let of_host = |(device, bytes): (&String, &u64)| (label("device", device), bytes.to_string());
+    let gpu: Vec<_> = sums.gpu.iter().map(of_gpu).collect();
+    let host: Vec<_> = sums.host.iter().map(of_host).collect();
+    for (figure, samples) in [(&GPU_MEMORY, gpu), (&HOST_MEMORY, host)] {
+        if !samples.is_empty() {
+            metric(&mut out, figure, &samples);
         }
     }
     let failed = |fact: &&Fact| Some((label("cause", figures::cause(fact)?), fact.value.clone()));

@@ -8,6 +8,7 @@ mod objects;
 mod peer_share;
 mod processes;
 mod screen;
+pub mod sums;
 mod tasks;
 mod traffic;
 mod verdict;
