@@ -24,7 +24,7 @@ const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const REQUEST: u16 = 1;
 const DUMP: u16 = 0x300;
-/// The size of the head of a message, and that of an attribute.
+/// The sizes of a message's head and of an attribute's head.
 const HEAD: usize = 16;
 const ATTRIBUTE: usize = 4;
 /// The two highest bits of an attribute's kind are flags.
@@ -32,7 +32,7 @@ const KIND: u16 = 0x3FFF;
 /// The kernel sends at most 32 KiB at once.
 const ROOM: usize = 1 << 16;
 
-/// Returns the name of a list of the whole machine, or of one device's list.
+/// Returns the name of a list: for the whole machine, or for a device.
 pub fn name_of(list: &str, device: Option<u32>) -> String {
     device.map_or_else(|| format!("{PLACE}{list}"), |number| format!("{PLACE}{list}/{number}"))
 }

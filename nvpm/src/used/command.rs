@@ -22,12 +22,12 @@ pub const LOST: u8 = UNKNOWN;
 #[derive(Parser)]
 #[command(
     name = NAME,
-    after_help = "Exit codes: 0 GPU memory is registered (the first line says whether data moves), 1 the processes with \
-                  GPUs have host memory registered only, 2 wrong options, 3 no process with GPUs uses RDMA, 4 nobody can \
-                  tell. Root sees more."
+    after_help = "Exit codes: 0 GPU memory is registered (the first line says whether data moves), 1 the processes \
+                  with GPUs have host memory registered only, 2 wrong options, 3 no process with GPUs uses RDMA, 4 \
+                  nobody can tell. Root sees more."
 )]
 pub struct Options {
-    /// Each registration, with the proof of its way
+    /// Every registration, and the proof for each
     #[arg(long, conflicts_with = "json")]
     all: bool,
     /// One object for machines

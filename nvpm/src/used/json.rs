@@ -106,7 +106,8 @@ pub fn lines(machine: &Machine, look: &Look, answer: &Answer) -> Vec<String> {
     );
     let read = format!("{{\"module_list\": {}, \"dma_bufs\": {}}}", look.has_list, look.has_buffers);
     let end = format!(
-        "  ], \"without_rdma\": [{}], \"also_open\": [{}], \"peer_memory\": {}, \"read\": {read}, \"causes\": {}, \"notes\": {}}}",
+        "  ], \"without_rdma\": [{}], \"also_open\": [{}], \"peer_memory\": {}, \"read\": {read}, \"causes\": {}, \
+         \"notes\": {}}}",
         others(&look.without),
         others(&look.keepers),
         quoted(&look.peer_bytes),

@@ -16,7 +16,7 @@ use crate::used::traffic::{Traffic, Watch};
 use crate::used::ways::{Evidence, Judged, Nature, Paging, judged};
 use crate::used::witnesses::{buffers, list, peers};
 
-/// The driver that marks registrations that it pages on demand, and those that page nothing.
+/// Drivers that mark registrations with paging on demand, and drivers without paging.
 const MARKS: [&str; 1] = ["mlx5_ib"];
 const PAGES_NOTHING: [&str; 9] = ["bnxt_re", "efa", "irdma", "hns3", "erdma", "mlx4_core", "qede", "mana_ib", "ionic"];
 /// The greatest number of processes that are asked for their GPUs.
@@ -39,7 +39,7 @@ pub struct Other {
     pub command: String,
 }
 
-/// What was seen.
+/// The state of the node.
 #[allow(clippy::struct_excessive_bools)]
 pub struct Look {
     pub state: State,

@@ -139,7 +139,7 @@ pub fn read(machine: &Machine, tasks: &mut Tasks) -> Result<Objects, Unread> {
     Ok(found)
 }
 
-/// Adds the objects of one device.
+/// Adds a device's objects.
 fn of_device(machine: &Machine, tasks: &mut Tasks, place: usize, found: &mut Objects) {
     let Some((index, name)) = found.devices.get(place).map(|one| (one.number, one.name.clone())) else { return };
     // Older kernels do not list contexts.
@@ -275,7 +275,7 @@ mod tests {
         let made = Made::new();
         made.change(["rdma dev 0 name mlx5_0", "rdma dev 1 name mlx5_1", &of_process(296, 296)]);
         made.change(["rdma mr 0 mrlen 1 pdn 21", "rdma pd 0 pdn 21 ctxn 18", "rdma ctx 0 ctxn 18 pid 296"]);
-        // The numbers of objects are those of one device.
+        // Each device numbers its own objects.
         made.change(["rdma mr 1 mrlen 2 pdn 21", "rdma qp 1 lqpn 5 pdn 21"]);
         assert_eq!(found(&made), [(1, Some(296)), (2, None)]);
         made.change(["rdma qp 1 lqpn 6 pdn 21 pid 296"]);

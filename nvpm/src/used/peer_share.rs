@@ -76,7 +76,7 @@ mod tests {
         for (counts, bytes, registrations, expected) in [
             (vec![(4, 2), (5, 2), (10, 2)], 30, 4, vec![None, All, All]),
             (vec![(10, 4)], 20, 2, vec![Part]),
-            // Two of ten, or one of ten and both of five: the number of registrations decides.
+            // 10 + 10, or 10 + 5 + 5: the number of registrations decides.
             (vec![(5, 2), (10, 2)], 20, 2, vec![None, All]),
             (vec![(5, 2), (10, 2)], 20, 3, vec![All, Part]),
             (vec![(1, 1), (2, 1), (3, 1), (4, 1)], 5, 2, vec![Part, Part, Part, Part]),

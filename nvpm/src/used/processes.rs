@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! What /proc says of the processes that have an RDMA device open: their names and containers, how much memory the
-//! kernel keeps pinned for them, and which devices they have open.
+//! Reads from /proc the names and containers of processes that have an RDMA device open, the amount of memory that
+//! the kernel keeps pinned for them, and their open devices.
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,7 +8,7 @@ use crate::read::machine::{Machine, decoded};
 use crate::text::clean;
 use crate::used::tasks::{field, status};
 
-/// The greatest number of open files that are looked at, of one process and of all. A user decides how many there are.
+/// The greatest number of open files to look at: for each process, and in all. Users decide how many files are open.
 const MOST_OF_ONE: usize = 8192;
 const MOST_OF_ALL: usize = 1 << 17;
 /// A container's identifier has this number of digits, of which `docker ps` and `crictl ps` show the first ones.
@@ -42,7 +42,7 @@ pub struct Process {
     pub pinned: Option<u64>,
     /// The number of bytes of host memory that the process has. More cannot be pinned.
     pub resident: Option<u64>,
-    /// None if this user cannot see the files.
+    /// The open files; None if this user cannot see them.
     pub open: Option<Open>,
 }
 
@@ -132,7 +132,7 @@ impl Open {
     }
 }
 
-/// Returns the number of bytes of a field such as `1024 kB`.
+/// Returns the bytes in a field such as `1024 kB`.
 fn kib(text: &str) -> Option<u64> {
     text.strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
@@ -161,7 +161,7 @@ mod tests {
     fn a_process_has_what_proc_says() {
         let made = Made::new();
         made.change([
-            "/proc/42/status = Name:\\ta\\nNSpid:\\t42\\t1\\nVmRSS:\\t    2048 kB\\nVmPin:\\t    24 kB\\nHugetlbPages:\\t 1024 kB",
+            "/proc/42/status = NSpid:\\t42\\t1\\nVmRSS:\\t    2048 kB\\nVmPin:\\t    24 kB\\nHugetlbPages:\\t 1024 kB",
             "/proc/42/comm = a\\033[1m",
             "/proc/42/fd/3 -> /dev/nvidia0",
             "/proc/42/fd/4 -> /dev/nvidiactl",

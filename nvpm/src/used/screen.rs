@@ -15,7 +15,7 @@ use crate::used::ways::{Part, Way};
 const ROWS: usize = 6;
 const REASONS: usize = 2;
 const NOTES: usize = 2;
-/// Of more rows than fit, each kind shows this number.
+/// If there are more rows, each kind of row shows this number.
 const OF_A_KIND: usize = 2;
 /// The greatest number of lines with registrations.
 const PARTS: usize = 1000;
@@ -90,7 +90,7 @@ fn cells(look: &Look, row: &Row) -> [String; 7] {
     ]
 }
 
-/// What rows have in common that are alike.
+/// The properties that make rows alike.
 type Kind = (Role, String, Vec<Way>);
 
 fn kind(look: &Look, row: &Row) -> Kind {

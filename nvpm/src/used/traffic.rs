@@ -13,7 +13,7 @@ use crate::selftest::limits::limit_of_device;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// A device with a lower rate, in bytes per second, moves no data of programs. The fabric itself sends some messages.
 const LEAST: f64 = 1e6;
-/// The counters of a port, which count words.
+/// The counters of a port. Their unit is a word.
 const PORT: [&str; 2] = ["counters/port_xmit_data", "counters/port_rcv_data"];
 const WORD: u64 = 4;
 /// The counters of drivers, in bytes. Of several groups, the one with the most bytes counts, because the counters of

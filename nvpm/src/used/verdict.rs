@@ -13,10 +13,10 @@ pub const WRONG: u8 = 1;
 pub const NO_RDMA: u8 = 3;
 pub const UNKNOWN: u8 = 4;
 
-/// The greatest number of proofs of one process and way. Each length may have its own.
+/// The greatest number of proofs to keep for a process and a way. Different lengths may have different proofs.
 const PROOFS: usize = 8;
 
-/// What a process does.
+/// The part that a process takes in GPUDirect RDMA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// The process has GPUs, and only host memory registered.
@@ -47,8 +47,8 @@ impl Role {
     }
 }
 
-/// The memory that a process has registered with a device. Without a process, the memory of all processes that cannot be
-/// seen.
+/// The memory that a process has registered with a device. Without a process, the memory of all processes that cannot
+/// be seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub process: Option<u32>,
@@ -82,7 +82,7 @@ pub struct Answer {
     pub rows: Vec<Row>,
 }
 
-/// Returns the role of a process by all of its memory. `has_gpu` is None if this user cannot see it.
+/// Returns the role of a process with this memory. `has_gpu` is None if this user cannot see the process's files.
 fn role(memory: &BTreeSet<Way>, has_gpu: Option<bool>) -> Role {
     if memory.iter().any(|way| way.is_gpu()) {
         return Role::Direct;
@@ -128,7 +128,7 @@ pub fn rows(look: &Look) -> Vec<Row> {
     parts.iter().map(row).collect()
 }
 
-/// The number of processes of each kind.
+/// Counts processes by kind.
 #[derive(Default)]
 struct Tally {
     /// GPU memory is registered, and the device moves data, moves none, or does not say.
@@ -136,7 +136,7 @@ struct Tally {
     idle: usize,
     blind: usize,
     staged: usize,
-    /// Of these, the processes whose devices move data.
+    /// The staged processes whose devices move data.
     sending: usize,
     unknown: usize,
     host: usize,
@@ -205,8 +205,8 @@ pub fn answer(look: &Look) -> Answer {
 }
 
 const CANNOT_TELL: &str = "Whether GPUDirect RDMA is in use cannot be told";
-const OTHER_NAMESPACE: &str = "Whether GPUDirect RDMA is in use cannot be told here: the RDMA devices belong to another \
-                               network namespace (rdma system: netns exclusive). Ask there, or on the node.";
+const OTHER_NAMESPACE: &str = "Whether GPUDirect RDMA is in use cannot be told here: the RDMA devices belong to \
+                               another network namespace (rdma system: netns exclusive). Ask there, or on the node.";
 
 fn without_device(look: &Look) -> (String, u8) {
     let text = match look.without.len() {

@@ -3,8 +3,8 @@
 //!
 //! The kernel does not tell the kinds of registrations apart, so several facts decide together. The kernel counts host
 //! memory and memory of peer clients as pinned (`VmPin` of the process), and neither dma-bufs nor memory that is paged
-//! on demand. `VmPin` also counts queues and the buffers of `io_uring`, so that a sum that is too small proves more than
-//! a sum that is large enough. If the facts do not decide, the registration is unknown, with the bounds that hold.
+//! on demand. `VmPin` also counts queues and the buffers of `io_uring`, so a small `VmPin` proves more than a large
+//! `VmPin`. If the facts do not decide, the registration is unknown, with the bounds that hold.
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
@@ -27,7 +27,7 @@ pub enum Way {
     Pointer,
     /// GPU memory, as a dma-buf.
     DmaBuf,
-    /// Host memory that is pinned, or a dma-buf of it.
+    /// Host memory: pinned, or exported as a dma-buf.
     Host,
     /// Host memory that the device pages on demand.
     Paged,
@@ -52,11 +52,11 @@ pub enum Paging {
     Unknown,
 }
 
-/// What decides about the registrations of a device.
+/// The properties of a device that decide about registrations.
 #[derive(Clone, Debug)]
 pub struct Nature {
     pub name: String,
-    /// The PCI address; empty if there is none.
+    /// The PCI address; empty for a device without PCI.
     pub pci: String,
     pub paging: Paging,
     /// The driver, if it may take GPU memory without the RDMA core's peer memory; else empty.
@@ -74,7 +74,7 @@ pub struct Evidence {
     pub is_whole: bool,
 }
 
-/// Registrations of one length, by one process with one device, that are alike in all else.
+/// Registrations by the same process with the same device, with the same length and the same proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     pub process: Option<u32>,
@@ -96,7 +96,7 @@ impl Part {
     }
 }
 
-/// What was decided.
+/// The decisions.
 #[derive(Debug, Default)]
 pub struct Judged {
     pub parts: Vec<Part>,
@@ -143,7 +143,7 @@ struct Judge<'a> {
     /// The entries of the module's list and the dma-bufs that belong to no part yet.
     listed: HashMap<(u64, String, u64), u64>,
     attached: HashMap<String, BTreeMap<(u64, String), u64>>,
-    /// The proofs, each of which many parts share.
+    /// The proofs. Many parts share the same proof.
     proofs: HashSet<Rc<str>>,
 }
 
@@ -389,7 +389,7 @@ impl<'a> Judge<'a> {
         found.map(|(key, left)| (key.clone(), *left))
     }
 
-    /// Takes some of the dma-bufs of a device. Sizes of which none is left are removed, so that nobody looks at them.
+    /// Takes some dma-bufs of a device. Sizes without any dma-bufs left are removed, so that searches stay short.
     fn take_attached(&mut self, pci: &str, (length, name): (u64, &str), count: u64) {
         let Some(sizes) = self.attached.get_mut(pci) else { return };
         let key = (length, name.to_owned());
@@ -482,8 +482,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Marks registrations that may be dma-bufs although enough memory is pinned, because the kernel counts other things
-    /// as pinned, too.
+    /// Marks registrations that may be dma-bufs although enough memory is pinned, because the kernel counts other
+    /// things as pinned, too.
     fn not_to_be_called_host(&mut self) {
         let why: Rc<str> =
             "a dma-buf of this size is attached to the device, and belongs to no other registration".into();
@@ -568,7 +568,7 @@ impl<'a> Judge<'a> {
         Left::Some(peers)
     }
 
-    /// Decides by the counters of peer memory, which are those of the whole node.
+    /// Decides by the counters of peer memory. The counters cover the whole node.
     fn share(&mut self, mut peers: Peers, candidates: &[usize]) {
         for at in candidates {
             let Some(part) = self.part(*at) else { continue };

@@ -188,12 +188,12 @@ fn queues_hide_no_dma_buf() {
 
 #[test]
 fn only_as_many_as_needed_are_dma_bufs() {
-    // One of two equal registrations is a dma-buf.
+    // Two registrations are equal, but only the first is a dma-buf.
     let mut node = Node::new();
     node.process(9, 8 * MIB + QUEUES, &[8 * MIB, 8 * MIB]);
     node.attached(&[(8 * MIB, "nvidia", 1)]);
     assert_eq!(node.ways(9), [(8, 1, Way::DmaBuf), (8, 1, Way::Host)]);
-    // One of two dma-bufs suffices, and nothing says which.
+    // Two dma-bufs are attached, a single dma-buf would explain the sum, and no fact says which.
     let mut node = Node::new();
     node.process(9, 28 * MIB + QUEUES, &[8 * MIB, 9 * MIB, 20 * MIB]);
     node.process(10, 17 * MIB, &[8 * MIB, 9 * MIB]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! What the kernel says of registered GPU memory beside the registrations: the module's list, the counters of the
-//! clients of peer memory, and the dma-bufs that devices have attached.
+//! Reads facts about registered GPU memory: the module's list, the counters of the clients of peer memory, and the
+//! dma-bufs that devices have attached.
 use std::collections::{BTreeMap, HashMap};
 
 use crate::read::machine::{Machine, PEERS, base, decoded, own_module};
@@ -10,7 +10,7 @@ use crate::text::clean;
 pub const BUFFERS: &str = "/sys/kernel/debug/dma_buf/bufinfo";
 /// The greatest number of bytes of the list of dma-bufs. A user decides how many there are.
 const MOST: u64 = 8 << 20;
-/// The beginnings of the names by which drivers of GPUs export dma-bufs.
+/// GPU drivers export dma-bufs under names with these beginnings.
 const OF_GPUS: [&str; 6] = ["nv", "amdgpu", "amdkfd", "xe", "i915", "habana"];
 /// The names under which the kernel exports host memory.
 const OF_HOSTS: [&str; 3] = ["udmabuf", "system", "reserved"];
@@ -26,12 +26,12 @@ pub struct List {
     pub is_cut: bool,
 }
 
-/// Returns the module's list; None if there is none, or if this user cannot read it.
+/// Returns the module's list; None without the module, or if this user cannot read the list.
 pub fn list(machine: &Machine) -> Option<List> {
     let found = regions(machine, TO_LIST).ok()?;
     let is_cut = !left_out(machine, &found).is_empty();
     let (mut count, mut bytes) = (HashMap::new(), 0_u64);
-    // The registration of an orphan has ended, so no device lists it.
+    // An orphan is a registration that has ended. No device lists orphans.
     for one in found.into_iter().filter(|one| one.state != "orphaned") {
         let length = u64::try_from(one.length).unwrap_or(u64::MAX);
         bytes = bytes.saturating_add(length);
@@ -76,7 +76,7 @@ pub fn peers(machine: &Machine) -> Option<Peers> {
     Some(found)
 }
 
-/// The owner of the memory of a dma-buf.
+/// Whose memory a dma-buf contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exporter {
     Gpu,
@@ -112,9 +112,9 @@ pub fn buffers(machine: &Machine) -> Option<Buffers> {
     Some(found)
 }
 
-/// Reads the kernel's list. Each dma-buf has a line with its size, and then a line for each device that has attached it.
-/// The last word of the first line is a name that a user chooses, and that may contain line breaks. It has at most 31
-/// bytes, in which neither a first line nor a list of devices has room.
+/// Reads the kernel's list. Each dma-buf has a line with its size, and then a line for each device that has attached
+/// the dma-buf. The last word of the first line is a name that a user chooses, and may contain line breaks. The name
+/// has at most 31 bytes. Neither a first line nor a list of devices has room there.
 fn parsed(text: &str) -> Option<Buffers> {
     if !text.starts_with("\nDma-buf Objects:") && !text.starts_with("Dma-buf Objects:") {
         return None;
@@ -150,10 +150,11 @@ mod tests {
     use super::*;
     use crate::made::Made;
 
-    /// What Linux 6.12 prints (drivers/dma-buf/dma-buf.c).
+    /// The output of Linux 6.12 (drivers/dma-buf/dma-buf.c).
     const LIST: &str = "\nDma-buf Objects:\nsize    \tflags   \tmode    \tcount   \texp_name\tino     \tname\n\
         06291456\t00000002\t00080007\t00000002\tnv_dmabuf\t00000531\t<none>\n\
-        \twrite fence:mlx5 seq 7 signalled\n\tAttached Devices:\n\t0000:04:00.0\n\t0000:04:00.0\nTotal 2 devices attached\n\n\
+        \twrite fence:mlx5 seq 7 signalled\n\tAttached Devices:\n\t0000:04:00.0\n\t0000:04:00.0\n\
+        Total 2 devices attached\n\n\
         00004096\t00000002\t00080007\t00000001\tudmabuf\t00000532\tx\n\t0000:04:00.0\n\n\
         \tAttached Devices:\n\t0000:05:00.0\nTotal 1 devices attached\n\n\nTotal 2 objects, 6295552 bytes\n";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Makes the messages by which a kernel lists the objects of RDMA devices, as drivers/infiniband/core/nldev.c writes
-//! them. The numbers are those of `<rdma/rdma_netlink.h>`.
+//! them, with the numbers from `<rdma/rdma_netlink.h>`.
 
 /// The lists, each with the command's number, and the numbers of the table of objects and of an object in the table.
 const LISTS: [(&str, u16, u16, u16); 5] =
