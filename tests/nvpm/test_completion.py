@@ -180,6 +180,7 @@ def test_completed_by_fish(line: str, expected: list[str], tmp_path: Path) -> No
 
 COMMANDS = [
     "status",
+    "used",
     "check",
     "selftest",
     "regions",

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -46,6 +47,7 @@ FILES = {
             "failed_orphans": "0",
         }.items()
     },
+    "/proc/driver/nv_peer_mem/regions": "42 1 5 0x7f0000000000 1073741824 nv_mem mapped - a",
     "/sys/module/nvidia/version": "550.54.14",
     "/sys/module/ib_core/taint": "",
     f"{GPU}/vendor": "0x10de",
@@ -58,8 +60,37 @@ FILES = {
 }
 
 
+def attribute(kind: int, value: bytes) -> bytes:
+    """Returns an attribute of netlink, filled up to whole words."""
+    return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
+
+
+def message(command: int, body: bytes) -> bytes:
+    """Returns a message about RDMA devices (<rdma/rdma_netlink.h>)."""
+    return struct.pack("=IHHII", 16 + len(body), 5 << 10 | command, 2, 1, 0) + body
+
+
+def registration(length: int, *others: bytes) -> bytes:
+    """Returns a registration of process 42."""
+    found = attribute(45, struct.pack("=Q", length)) + attribute(28, struct.pack("=I", 42))
+    return message(13, attribute(40, attribute(41, found + b"".join(others))))
+
+
+# The lists of the RDMA core: a device, GPU memory, and host memory that is paged on demand.
+LISTS = {
+    "/rdma-netlink/dev": message(1, attribute(1, bytes(4)) + attribute(2, b'mlx"0\0')),
+    "/rdma-netlink/mr/0": registration(1 << 30)
+    + registration(1 << 20, attribute(52, attribute(54, b"odp\0") + attribute(54, b"explicit\0"))),
+    "/proc/42/status": b"Tgid:\t42\nVmPin:\t24 kB\nVmRSS:\t65536 kB\n",
+}
+
+
 def metrics(root: Path) -> str:
     """Returns the metrics of a machine, whose files are made below ROOT."""
+    for name, data in LISTS.items():
+        file = root / name.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
     for name, text in FILES.items():
         file = root / name.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)

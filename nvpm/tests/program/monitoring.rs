@@ -112,15 +112,16 @@ fn the_page_names_each_key() {
     let page = std::fs::read_to_string(page).unwrap();
     let node = Node::new();
     node.change(&["/proc/driver/nv_peer_mem/regions = 42 5 5 0x7f0000000000 65536 nv_mem mapped - python3"]);
+    node.change(&["rdma dev 0 name mlx5_0", "rdma mr 0 mrlen 65536 pid 42", "process 42 python3 24 nvidia0"]);
     let word = Regex::new(r"`(\w+)`").unwrap();
-    for command in ["regions", "selftest"] {
+    for command in ["regions", "used", "selftest"] {
         let ended = node.nvpm(&format!("{command} --json"));
         let object: Value = serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {}", ended.out));
         let row = page.lines().find(|line| line.starts_with(&format!("| `nvpm {command} --json` |"))).unwrap();
         let mut named: BTreeSet<String> = word.captures_iter(row).map(|found| found[1].to_owned()).collect();
         named.insert("schema".to_owned());
         let there: BTreeSet<String> = match command {
-            "regions" => keys(&object),
+            "regions" | "used" => keys(&object),
             _ => object.as_object().unwrap().keys().cloned().collect(),
         };
         assert!(there.is_subset(&named) && there.len() > 4, "{command}: {:?}", there.difference(&named));
