@@ -38,6 +38,12 @@ pub fn container(machine: &Machine) -> Rc<String> {
     machine.once(compute)
 }
 
+/// Returns whether processes have the numbers that the machine's first process sees. A pod can have these numbers, too
+/// (hostPID).
+pub fn has_numbers_of_node(machine: &Machine) -> bool {
+    ["", FIRST_NAMESPACE].contains(&machine.link("/proc/self/ns/pid").as_str())
+}
+
 /// Returns whether NVIDIA's driver is in the GPU Operator's container. The host then has no driver of its own. The
 /// directory usr must not be empty, because the toolkit makes the container's directory even without a driver.
 pub fn driver_in_container(machine: &Machine) -> bool {

@@ -6,7 +6,7 @@ use crate::read::dma_buf::verbs_of;
 use crate::read::machine::{Machine, own_module};
 use crate::read::pci::{Nic, nics};
 use crate::read::peers::{asks, own_peer_memory};
-use crate::read::place::container;
+use crate::read::place::has_numbers_of_node;
 use crate::read::products::{ASK, Can};
 use crate::read::ways::peermem_loaded;
 use crate::used::objects::{self, Objects};
@@ -60,6 +60,8 @@ pub struct Look {
     pub has_list: bool,
     pub has_buffers: bool,
     pub has_node_numbers: bool,
+    /// Whether processes that are not seen have ended.
+    pub sees_all: bool,
     pub cut: Vec<String>,
     /// Whether too many files were open to look at all.
     pub is_cut: bool,
@@ -96,13 +98,15 @@ pub fn look(machine: &Machine, with_traffic: bool) -> Look {
     let mut numbers: BTreeSet<u32> = found.opened.iter().map(|(process, _)| *process).collect();
     numbers.extend(found.registrations.iter().filter_map(|one| one.process));
     let processes = processes(&reading, &numbers);
-    let has_node_numbers = container(machine).is_empty();
+    let has_node_numbers = has_numbers_of_node(machine);
+    let sees_all = has_node_numbers && !tasks.has_unseen;
     let peers = peers(machine);
     let evidence = Evidence {
         list: list(machine),
         peers,
         buffers: buffers(machine),
         has_node_numbers,
+        sees_all,
         is_whole: found.cut.is_empty(),
     };
     let judged = judged(&found.registrations, &devices, &processes, &evidence);
@@ -125,6 +129,7 @@ pub fn look(machine: &Machine, with_traffic: bool) -> Look {
         has_list: evidence.list.is_some(),
         has_buffers: evidence.buffers.is_some(),
         has_node_numbers,
+        sees_all,
         cut: found.cut,
         is_cut: reading.is_cut(),
     }

@@ -195,14 +195,14 @@ pub fn notes(look: &Look, answer: &Answer) -> Vec<String> {
     let unseen = answer.rows.iter().filter(|row| row.process.is_none()).flat_map(|row| row.memory.values());
     let (count, bytes) = unseen.fold((0, 0), |(count, sum), (some, bytes, _)| (count + some, sum + bytes));
     if count > 0 {
-        let whose = if look.has_node_numbers {
-            "of processes that have ended"
-        } else {
-            "of processes outside of this container"
+        let whose = match (look.sees_all, look.has_node_numbers) {
+            (true, _) => "of processes that have ended",
+            (false, true) => "of processes that this user cannot see",
+            (false, false) => "of processes outside of this container",
         };
         let keepers = names(&look.keepers);
         let keepers = if keepers.is_empty() { keepers } else { format!("; RDMA devices are also open in {keepers}") };
-        found.push(format!("Not shown by process: {count} registrations {whose}, {}{keepers}.", size(bytes.into())));
+        found.push(format!("Not shown by process: {} {whose}, {}{keepers}.", registrations(count), size(bytes.into())));
     }
     if !look.cut.is_empty() {
         found.push(format!("Only a part of the registrations was read: {}.", look.cut.join(", ")));
@@ -227,6 +227,10 @@ pub fn notes(look: &Look, answer: &Answer) -> Vec<String> {
         ));
     }
     found
+}
+
+fn registrations(count: u64) -> String {
+    format!("{count} registration{}", if count == 1 { "" } else { "s" })
 }
 
 /// Returns some processes as text.
@@ -259,7 +263,7 @@ pub fn everything(machine: &Machine, look: &Look, answer: &Answer) -> Vec<String
     }
     if parts.len() > PARTS {
         let rest: u64 = parts.iter().skip(PARTS).map(|part| part.count).sum();
-        found.push(format!("{rest} more registrations are left out."));
+        found.push(format!("Left out: {}.", registrations(rest)));
     }
     found.push(String::new());
     found.extend(

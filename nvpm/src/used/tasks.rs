@@ -13,6 +13,8 @@ const STATUS: u64 = 1 << 16;
 #[derive(Default)]
 pub struct Tasks {
     known: HashMap<u32, Option<u32>>,
+    /// Whether some thread was not found, for example because this user must not see it (the option hidepid of /proc).
+    pub has_unseen: bool,
 }
 
 impl Tasks {
@@ -23,9 +25,11 @@ impl Tasks {
             return *process;
         }
         if self.known.len() >= MOST {
+            self.has_unseen = true;
             return None;
         }
         let process = field(&status(machine, task), "Tgid").and_then(|text| text.parse().ok());
+        self.has_unseen |= process.is_none();
         self.known.insert(task, process);
         process
     }

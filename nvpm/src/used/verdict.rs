@@ -147,6 +147,8 @@ struct Tally {
     /// The bytes of GPU memory whose processes cannot be seen, and whether one of their devices moves data.
     unseen: u64,
     unseen_move: bool,
+    /// The bytes of other memory of such processes.
+    unseen_unknown: u64,
 }
 
 fn tally(look: &Look, rows: &[Row]) -> Tally {
@@ -163,7 +165,7 @@ fn tally(look: &Look, rows: &[Row]) -> Tally {
         if first.process.is_none() {
             found.unseen += rows.iter().map(|row| row.of(Way::is_gpu)).sum::<u64>();
             found.unseen_move |= is_moving;
-            found.unknown += usize::from(first.role == Role::Unknown);
+            found.unseen_unknown += rows.iter().map(Row::unknown_bytes).sum::<u64>();
             continue;
         }
         match first.role {
@@ -221,6 +223,16 @@ fn of_seen(look: &Look, tally: &Tally) -> (String, u8) {
     if direct > 0 {
         return (of_direct(look, tally, direct), USED);
     }
+    if tally.unknown > 0 {
+        return of_unknown(look, tally);
+    }
+    if tally.staged > 0 {
+        let who = match tally.staged {
+            1 => "1 process with GPUs has".to_owned(),
+            count => format!("{count} processes with GPUs have"),
+        };
+        return (format!("GPUDirect RDMA is not in use: {who} host memory registered only."), WRONG);
+    }
     if tally.unseen > 0 {
         let how = if tally.unseen_move { "in use" } else { "set up" };
         let unseen = size(tally.unseen.into());
@@ -229,26 +241,17 @@ fn of_seen(look: &Look, tally: &Tally) -> (String, u8) {
             USED,
         );
     }
-    if tally.unknown > 0 {
+    if tally.unseen_unknown > 0 {
         return of_unknown(look, tally);
     }
-    if tally.staged > 0 {
-        let who = if tally.staged == 1 {
-            "1 process with GPUs has".to_owned()
-        } else {
-            format!("{} processes with GPUs have", tally.staged)
-        };
-        return (format!("GPUDirect RDMA is not in use: {who} host memory registered only."), WRONG);
-    }
     let without = look.without.len();
-    if without > 0 && tally.host + tally.no_gpu + tally.nothing == 0 {
-        let who = if without == 1 {
-            "1 process uses GPUs, and it has".to_owned()
+    if without > 0 && tally.host == 0 {
+        let text = if without == 1 {
+            "No RDMA: 1 process uses GPUs, and has no RDMA device open.".to_owned()
         } else {
-            format!("{without} processes use GPUs, and none has")
+            format!("No RDMA: {without} processes use GPUs, and none of them has an RDMA device open.")
         };
-        let what = if without == 1 { "no RDMA device open" } else { "an RDMA device open" };
-        return (format!("No RDMA: {who} {what}. Data for other nodes goes by TCP."), NO_RDMA);
+        return (format!("{text} Data for other nodes goes by TCP."), NO_RDMA);
     }
     let text = match (tally.host, tally.no_gpu, tally.nothing) {
         (0, 0, 0) => "No RDMA: no process has an RDMA device open.",
@@ -263,7 +266,8 @@ fn of_direct(look: &Look, tally: &Tally, direct: usize) -> String {
     let known = direct + tally.staged;
     // A user who cannot see the GPUs of other processes does not know how many have GPUs.
     let of_all = |count: usize| {
-        if look.has_seen_files() && tally.unknown == 0 {
+        let is_all = look.has_seen_files() && tally.unknown == 0 && (look.sees_all || tally.unseen_unknown == 0);
+        if is_all {
             format!("{count} of {known} process{} with GPUs", if known == 1 { "" } else { "es" })
         } else {
             processes(count)
@@ -302,13 +306,15 @@ fn of_direct(look: &Look, tally: &Tally, direct: usize) -> String {
 fn of_unknown(look: &Look, tally: &Tally) -> (String, u8) {
     let bytes = look.peer_bytes.unwrap_or_default();
     if bytes == 0 {
-        return (
-            format!("{CANNOT_TELL}: {} may have GPU or host memory registered.", processes(tally.unknown)),
-            UNKNOWN,
-        );
+        let who = match tally.unknown {
+            0 => format!("{} are registered by processes that cannot be seen here", size(tally.unseen_unknown.into())),
+            count => format!("{} may have GPU or host memory registered", processes(count)),
+        };
+        return (format!("{CANNOT_TELL}: {who}."), UNKNOWN);
     }
     let how = if look.traffic.iter().any(|traffic| traffic.moves() == Some(true)) { "in use" } else { "set up" };
-    let whom = if look.has_list || look.pointer != "nv_peer_mem" { "" } else { " As root, nvpm used says by whom." };
+    let is_blind = !look.has_seen_files() || (!look.has_list && look.pointer == "nv_peer_mem");
+    let whom = if is_blind { " As root, nvpm used says by whom." } else { "" };
     let way = if look.pointer == "pointer" { "by pointer".to_owned() } else { format!("by {}", look.pointer) };
     let size = size(bytes.into());
     (format!("GPUDirect RDMA is {how} on this node: {size} of GPU memory are registered {way}.{whom}"), USED)

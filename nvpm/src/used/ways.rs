@@ -70,6 +70,9 @@ pub struct Evidence {
     pub buffers: Option<Buffers>,
     /// Whether the numbers of processes are those of the node, as in the module's list.
     pub has_node_numbers: bool,
+    /// Whether a registration without a process belongs to a process that has ended. Otherwise the process may only be
+    /// hidden from this user.
+    pub sees_all: bool,
     /// Whether all registrations of all devices were read.
     pub is_whole: bool,
 }
@@ -501,7 +504,7 @@ impl<'a> Judge<'a> {
                 _ => {}
             }
             if !part.process.is_some_and(|process| self.budgets.contains_key(&process)) {
-                self.doubt(at, if self.evidence.has_node_numbers && part.process.is_none() { &ended } else { &unseen });
+                self.doubt(at, if self.evidence.sees_all && part.process.is_none() { &ended } else { &unseen });
             }
         }
     }

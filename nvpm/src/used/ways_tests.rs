@@ -32,7 +32,14 @@ impl Node {
             devices: PCI.iter().enumerate().map(device).collect(),
             registrations: Vec::new(),
             processes: HashMap::new(),
-            evidence: Evidence { list: None, peers: None, buffers: None, has_node_numbers: true, is_whole: true },
+            evidence: Evidence {
+                list: None,
+                peers: None,
+                buffers: None,
+                has_node_numbers: true,
+                sees_all: true,
+                is_whole: true,
+            },
         }
     }
 
@@ -304,6 +311,10 @@ fn registrations_outlive_their_process() {
     node.evidence.peers = Some(Peers { bytes: 3 * MIB, registrations: 1, is_unsure: false, are_ours: true });
     assert_eq!(node.ways(None), [(3, 1, Way::Listed), (4, 1, Way::Unknown)]);
     assert_eq!(node.proof(None), "nv_peer_mem lists it for process 271, which has ended");
+    let proof = |node: &Node| node.judged().parts.iter().map(|part| part.proof.to_string()).collect::<Vec<_>>();
+    assert!(proof(&node).contains(&"its process has ended, and another one keeps the device open".to_owned()));
+    node.evidence.sees_all = false;
+    assert!(proof(&node).contains(&"its process cannot be seen from here".to_owned()));
     // The rest does not make another process undecidable.
     assert_eq!(node.ways(5), [(4, 1, Way::Host)]);
 }
@@ -311,7 +322,7 @@ fn registrations_outlive_their_process() {
 #[test]
 fn a_container_has_other_numbers_than_the_list() {
     let mut node = Node::new();
-    node.evidence.has_node_numbers = false;
+    (node.evidence.has_node_numbers, node.evidence.sees_all) = (false, false);
     node.process(1, 2 * MIB, &[2 * MIB]);
     node.registers(None, &[5 * MIB, 5 * MIB, 7 * MIB]);
     // The process with the number 1 of the list is another one.
