@@ -163,6 +163,9 @@ impl Machine {
         let names = entries.flatten().take(most).map(|entry| entry.file_name().to_string_lossy().into_owned());
         let mut names: Vec<String> = names.collect();
         names.sort();
+        if self.is_debugged.get() {
+            self.tell(directory, &names.join(" "));
+        }
         Some(names)
     }
 

@@ -16,7 +16,7 @@ const LIBRARIES: [(&str, &str); 4] =
 const NCCL: &str = "NCCL, newer";
 /// The greatest number of bytes of /proc/PID/maps, and of processes whose libraries are looked at.
 const MAPS: u64 = 4 << 20;
-const LOOKED_AT: usize = 16;
+const LOOKED_AT: usize = 8;
 const NAMED: usize = 3;
 const OF_THE_LOG: &str = "Its log says what it chose: NCCL_DEBUG=INFO or UCX_PROTO_INFO=y, and nvpm explain LOG.";
 

@@ -63,6 +63,8 @@ pub struct Look {
     /// Whether processes that are not seen have ended.
     pub sees_all: bool,
     pub cut: Vec<String>,
+    /// The devices that the files show, and the RDMA core does not.
+    pub foreign: Vec<String>,
     /// Whether too many files were open to look at all.
     pub is_cut: bool,
 }
@@ -130,6 +132,7 @@ pub fn look(machine: &Machine, with_traffic: bool) -> Look {
         has_buffers: evidence.buffers.is_some(),
         has_node_numbers,
         sees_all,
+        foreign: nics(machine).iter().map(|nic| nic.name.clone()).filter(|name| !names.contains(name)).collect(),
         cut: found.cut,
         is_cut: reading.is_cut(),
     }

@@ -32,6 +32,8 @@ const CTX: u16 = 86;
 /// The greatest number of bytes of a device's list. A user decides how many registrations there are. Each takes 60 to
 /// 100 bytes.
 const MOST: u64 = 12 << 20;
+/// The greatest number of registrations of all devices together.
+const MOST_IN_ALL: usize = 250_000;
 /// The length of a registration of the whole address space. A sum of such lengths means nothing.
 pub const EVERYTHING: u64 = u64::MAX;
 
@@ -134,6 +136,7 @@ pub fn read(machine: &Machine, tasks: &mut Tasks) -> Result<Objects, Unread> {
     }
     // The reading process keeps the memory of the longest list.
     machine.reader.stop();
+    found.cut.dedup();
     found.opened.sort_unstable();
     found.opened.dedup();
     Ok(found)
@@ -158,6 +161,10 @@ fn of_device(machine: &Machine, tasks: &mut Tasks, place: usize, found: &mut Obj
         owners.add(machine, tasks, &list("qp").unwrap_or_default());
     }
     for one in objects(&registered).filter(|one| !one.is_kernels) {
+        if found.registrations.len() >= MOST_IN_ALL {
+            found.cut.extend(found.devices.get(place).map(|device| device.name.clone()));
+            break;
+        }
         let process = owners.of(machine, tasks, &one);
         let length = one.length.unwrap_or_default();
         // Lengths beyond the address space occur only if a program registers all of it, which needs paging.
@@ -316,9 +323,9 @@ mod tests {
     fn a_list_that_cannot_be_read_is_named() {
         let made = Made::new();
         assert!(read(&made.read(), &mut Tasks::default()).is_err());
-        made.change(["rdma dev 0 name mlx5_0"]);
-        assert_eq!(read_of(&made).cut, ["mlx5_0"]);
-        made.change(["rdma mr 0 mrlen 1"]);
+        made.change(["rdma dev 0 name mlx5_0", "rdma dev 1 name mlx5_1"]);
         assert!(read_of(&made).cut.is_empty());
+        made.change(["- /rdma-netlink/mr/1"]);
+        assert_eq!(read_of(&made).cut, ["mlx5_1"]);
     }
 }

@@ -120,6 +120,7 @@ impl Open {
             self.has_io_uring |= target == "anon_inode:[io_uring]";
             return;
         };
+        // The simulated driver of the tests has one file, nvidia-lab.
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|letter| letter.is_ascii_digit());
         if name.strip_prefix("nvidia").is_some_and(|number| is_number(number) || number == "-lab") {
             self.gpus.insert(name.to_owned());

@@ -6,7 +6,7 @@ use crate::read::machine::Machine;
 use crate::read::names::folded;
 use crate::read::regions::size;
 use crate::used::causes;
-use crate::used::look::{Look, Other};
+use crate::used::look::{Look, Other, State};
 use crate::used::traffic::Traffic;
 use crate::used::verdict::{Answer, Role, Row};
 use crate::used::ways::{Part, Way};
@@ -203,6 +203,10 @@ pub fn notes(look: &Look, answer: &Answer) -> Vec<String> {
         let keepers = names(&look.keepers);
         let keepers = if keepers.is_empty() { keepers } else { format!("; RDMA devices are also open in {keepers}") };
         found.push(format!("Not shown by process: {} {whose}, {}{keepers}.", registrations(count), size(bytes.into())));
+    }
+    if look.state == State::Seen && !look.foreign.is_empty() {
+        let names = folded(&look.foreign).join(", ");
+        found.push(format!("Not seen: {names}, of another network namespace (rdma system: netns exclusive)."));
     }
     if !look.cut.is_empty() {
         found.push(format!("Only a part of the registrations was read: {}.", look.cut.join(", ")));

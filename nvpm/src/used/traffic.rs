@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use crate::read::machine::Machine;
 use crate::selftest::limits::limit_of_device;
 
+// TODO[LINK]: the rate of the GPUs' links could refute that the traffic is GPU memory.
+
 /// The time between the two looks at the counters.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// A device with a lower rate, in bytes per second, moves no data of programs. The fabric itself sends some messages.

@@ -85,6 +85,11 @@ fn many_registrations_with_a_device() {
         for words in ["used", "used --all", "used --json"] {
             let said = limited(&node, words).out;
             assert!(said.contains("GPUDirect RDMA"), "{words}: {said}");
+            assert!(
+                limited(&node, "status --prometheus")
+                    .out
+                    .contains("\nnvpm_host_memory_registered_bytes{device=\"mlx5_0\"} ")
+            );
             assert!(said.lines().count() < 2000 && (words != "used" || said.lines().count() <= 13), "{words}: {said}");
         }
     }

@@ -114,6 +114,8 @@ impl Machine {
             ("process", [process, command, pinned, files @ ..]) => self.process(process, command, pinned, files),
             ("rdma", [list, device, words @ ..]) => {
                 self.append(&rdma::file(list, device), &rdma::message(list, device, words));
+                // A device without registrations has an empty list.
+                self.append(&rdma::file("mr", device), &[]);
             }
             _ => panic!("no change: {line}"),
         }
