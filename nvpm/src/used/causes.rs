@@ -24,16 +24,23 @@ const OF_THE_LOG: &str = "Its log says what it chose: NCCL_DEBUG=INFO or UCX_PRO
 pub fn causes(machine: &Machine, look: &Look, answer: &Answer) -> Vec<String> {
     let mut found: IndexMap<String, Vec<u32>> = IndexMap::new();
     let staged = answer.rows.iter().filter(|row| row.role == Role::Staged && !row.memory.is_empty());
-    for (row, process) in staged.filter_map(|row| Some((row, row.process?))).take(LOOKED_AT) {
-        let about = found.entry(of_staged(machine, look, row, process)).or_default();
-        if !about.contains(&process) {
-            about.push(process);
+    let staged: Vec<(&Row, u32)> = staged.filter_map(|row| Some((row, row.process?))).collect();
+    for (row, process) in staged.iter().take(LOOKED_AT) {
+        let about = found.entry(of_staged(machine, look, row, *process)).or_default();
+        if !about.contains(process) {
+            about.push(*process);
         }
     }
     for other in look.without.iter().take(LOOKED_AT) {
         found.entry(of_tcp(machine, other.number)).or_default().push(other.number);
     }
-    found.into_iter().map(|(cause, about)| format!("{}: {cause}", numbers(&about))).collect()
+    let mut causes: Vec<String> =
+        found.into_iter().map(|(cause, about)| format!("{}: {cause}", numbers(&about))).collect();
+    let all = staged.len().max(look.without.len());
+    if all > LOOKED_AT {
+        causes.push(format!("For causes, {LOOKED_AT} of {all} were looked at."));
+    }
+    causes
 }
 
 fn numbers(about: &[u32]) -> String {

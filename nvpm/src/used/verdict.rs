@@ -226,6 +226,10 @@ fn of_seen(look: &Look, tally: &Tally) -> (String, u8) {
     if tally.unknown > 0 {
         return of_unknown(look, tally);
     }
+    // The rest of the registrations could contain GPU memory.
+    if !look.cut.is_empty() {
+        return (format!("{CANNOT_TELL}: not all registrations of {} were read.", look.cut.join(", ")), UNKNOWN);
+    }
     if tally.staged > 0 {
         let who = match tally.staged {
             1 => "1 process with GPUs has".to_owned(),
