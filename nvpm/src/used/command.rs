@@ -9,6 +9,8 @@ use clap::Parser;
 
 use crate::read::machine::Machine;
 use crate::show::out::{say, written};
+use crate::show::terminal;
+use crate::text::wrapped_whole;
 use crate::used::look::look;
 use crate::used::verdict::{UNKNOWN, answer};
 use crate::used::{json, screen};
@@ -68,12 +70,31 @@ fn lines(options: &Options) -> (Vec<String>, u8) {
     let machine = Machine::here(options.debug);
     let look = look(&machine, true);
     let found = answer(&look);
-    let lines = if options.json {
-        json::lines(&machine, &look, &found)
-    } else if options.all {
-        screen::everything(&machine, &look, &found)
-    } else {
-        screen::lines(&machine, &look, &found)
-    };
-    (lines, found.code)
+    if options.json {
+        return (json::lines(&machine, &look, &found), found.code);
+    }
+    let lines =
+        if options.all { screen::everything(&machine, &look, &found) } else { screen::lines(&machine, &look, &found) };
+    let width = terminal::here().width;
+    (lines.into_iter().flat_map(|line| of_width(line, width)).collect(), found.code)
+}
+
+/// Divides a sentence at the width of the terminal. Rows of the table stay whole.
+fn of_width(line: String, width: usize) -> Vec<String> {
+    let is_row = line.is_empty() || line.starts_with(' ');
+    if width == 0 || is_row { vec![line] } else { wrapped_whole(&line, width, "", "  ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_have_the_width_of_the_terminal() {
+        let divided = |line: &str, width| of_width(line.to_owned(), width);
+        assert_eq!(divided("one two three", 9), ["one two", "  three"]);
+        assert_eq!(divided("one two three", 0), ["one two three"]);
+        assert_eq!(divided("  1  python3  mlx5_0", 9), ["  1  python3  mlx5_0"]);
+        assert_eq!(divided("", 9), [""]);
+    }
 }
