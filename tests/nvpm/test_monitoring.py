@@ -143,7 +143,8 @@ def test_dashboard(tmp_path: Path) -> None:
     nvpm prints is in the dashboard."""
     samples = metrics(tmp_path)
     printed = set(re.findall(r"(?m)^(nvpm_\w+)", samples))
-    labels = set(re.findall(r'[{,](\w+)="', samples)) | {"instance", "file"}
+    # A pod of the container image adds its state.
+    labels = set(re.findall(r'[{,](\w+)="', samples)) | {"instance", "file", "state"}
     found = list(queries(DASHBOARD))
     used = {name for query in found for name in re.findall(r"\bnvpm_\w+", query)}
     assert len(found) > 15 and used == printed

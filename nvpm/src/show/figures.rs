@@ -33,7 +33,8 @@ pub const GPU_MEMORY: Figure = gauge(
 );
 pub const HOST_MEMORY: Figure =
     gauge("host_memory_registered_bytes", "Bytes of host memory that programs have registered with RDMA devices.", "");
-pub const INFO: Figure = gauge("info", "The running kernel and the version of the loaded module; always 1.", "");
+pub const INFO: Figure =
+    gauge("info", "The versions of the running kernel, the loaded module, the driver, OFED and nvpm; always 1.", "");
 pub const LOADED: Figure = gauge("loaded", "Whether the module nv_peer_mem is loaded.", "");
 pub const POSSIBLE: Figure = gauge("registration_possible", "Whether GPU memory can be registered, in any way.", "");
 pub const ATTENTION: Figure =

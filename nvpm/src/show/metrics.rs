@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Prints the status as metrics for Prometheus.
 use crate::facts::all::{State, Status};
+use crate::facts::core_advice;
 use crate::facts::fact::{Fact, Verdict};
 use crate::read::machine::{Machine, loaded_version, own_module};
 use crate::read::ways;
@@ -8,6 +9,7 @@ use crate::show::figures::{
     self, ATTENTION, FAILURES, FIGURES, Figure, GPU_MEMORY, HOST_MEMORY, INFO, JUDGED, LOADED, POSSIBLE, figures,
 };
 use crate::show::json_line::quoted;
+use crate::show::release::release;
 use crate::text::clean;
 use crate::used::sums::sums;
 
@@ -35,7 +37,14 @@ pub fn lines(machine: &Machine, status: &Status) -> Vec<String> {
     let mut out = Vec::new();
     let name = own_module(machine);
     let module = if name.is_empty() { String::new() } else { loaded_version(machine, name) };
-    let labels = format!("{},{}", label("kernel", &machine.kernel), label("module", &module));
+    let labels = [
+        ("kernel", machine.kernel.as_str()),
+        ("module", &module),
+        ("driver", &machine.text("/sys/module/nvidia/version")),
+        ("ofed", &core_advice::ofed(machine)),
+        ("nvpm", &release()),
+    ];
+    let labels = labels.map(|(name, text)| label(name, text)).join(",");
     metric(&mut out, &INFO, &[(labels, "1".to_owned())]);
     if status.state != State::Unknown {
         metric(&mut out, &LOADED, &flag(status.state == State::Running));
