@@ -109,7 +109,7 @@ class Subject(NamedTuple):
 
 
 def plan(job: str) -> Iterator[Subject]:
-    """Returns the measurements of a job of ../lab/jobs.md, in order. The report needs all of them."""
+    """Returns the measurements of a job of lab/jobs.md, in order. The report needs all of them."""
     if job == "bench-threads":
         for module, mode, threads, driver in product(MODULES, MODES, THREADS, DRIVERS):
             yield Subject("stock", module, mode, "threads", driver=driver, threads=threads)
