@@ -78,9 +78,12 @@ fn answer(client: &TcpStream, page: &Page, longest: Duration) -> io::Result<()> 
 fn request(client: &mut impl Read) -> io::Result<String> {
     let (mut found, mut buffer) = (Vec::new(), [0; 1024]);
     while !found.windows(4).any(|end| end == b"\r\n\r\n") {
-        match client.read(&mut buffer)? {
-            0 => return Err(ErrorKind::UnexpectedEof.into()),
-            count => found.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+        match client.read(&mut buffer) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => found.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+            // A signal is no mistake of the client's.
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
         if found.len() > SIZE {
             return Err(ErrorKind::InvalidData.into());
@@ -169,10 +172,26 @@ mod tests {
         assert!(asked(port, "GET /metrics HTTP/1.0\r\n\r\n").ends_with("m 1\n"));
         for mut client in silent {
             client.set_read_timeout(Some(LONGEST)).unwrap();
-            let end = client.read(&mut [0]).map_err(|error| error.kind());
-            assert!(matches!(end, Ok(0) | Err(ErrorKind::ConnectionReset)), "{end:?}");
+            // Another test sends signals to this process.
+            let end = request(&mut client).map_err(|error| error.kind());
+            assert!(matches!(end, Err(ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset)), "{end:?}");
         }
         assert!(asked(port, "GET /metrics HTTP/1.0\r\n\r\n").ends_with("m 1\n"));
+    }
+
+    /// A signal interrupts the first read.
+    #[test]
+    fn a_signal() {
+        struct Interrupted(bool);
+        impl Read for Interrupted {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                if std::mem::replace(&mut self.0, true) {
+                    return b"GET / HTTP/1.0\r\n\r\n".as_slice().read(buffer);
+                }
+                Err(ErrorKind::Interrupted.into())
+            }
+        }
+        assert_eq!(request(&mut Interrupted(false)).unwrap(), "GET / HTTP/1.0");
     }
 
     /// A client may send without an end.
