@@ -68,7 +68,7 @@ SCRIPTS += " build/rust-assembly debian/*inst debian/*rm debian/post*.d/* debian
 SCRIPTS += " preload/build preload/link nvpm/compile"
 
 SCRIPT_TESTS = ["service", "dkms", "packages", "find", "make", "identity", "program"]
-TABLES = ["judged", "commands", "varied", "status", "programs_by_pair", "selftest"]
+TABLES = ["judged", "commands", "varied", "status", "programs_by_pair", "used", "selftest"]
 
 AREAS = {
     "nvpm": Area(
