@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: nvpm used names the way of each kind of registration, as root and as another user, and with each module
 # Nics: 2
+# Gpu: 512
 . /lab/cuda.sh
 . /lab/dmabuf.sh
 ip link set lo up
