@@ -5,12 +5,15 @@ use indexmap::IndexSet;
 use crate::facts::fact::{Fact, good, unread};
 use crate::facts::topology::Doubt;
 use crate::read::machine::Machine;
-use crate::read::pci::{CONFIG, READ_BY_ALL, pci_at};
+use crate::read::pci::{CONFIG, Pci, READ_BY_ALL, pci_at};
 
 const SECTION: &str = "PCI";
 const CAPABILITY: u32 = 13;
 const REQUEST_REDIRECT: u32 = 1 << 2;
 const COMPLETION_REDIRECT: u32 = 1 << 3;
+pub const DIRECT_TRANSLATED: u32 = 1 << 6;
+const ATS_CAPABILITY: u32 = 15;
+const ATS_ENABLE: u32 = 1 << 31;
 
 /// Returns the first register after the header of an extended capability; 0 if the device does not have the capability.
 pub fn extended(config: &[u32], capability: u32) -> u32 {
@@ -31,6 +34,19 @@ pub fn extended(config: &[u32], capability: u32) -> u32 {
 /// Returns the control register of ACS.
 pub fn control(config: &[u32]) -> u32 {
     extended(config, CAPABILITY) >> 16
+}
+
+/// Returns whether a switch sends the requests that a device below this port makes to another port up to the root
+/// complex. Addresses that the device has translated itself (ATS) may go directly.
+pub fn redirects_requests(machine: &Machine, port: &Pci, device: &Pci) -> bool {
+    let found = control(&port.config(machine, CONFIG));
+    let is_direct = found & DIRECT_TRANSLATED != 0 && translates(&device.config(machine, CONFIG));
+    found & REQUEST_REDIRECT != 0 && !is_direct
+}
+
+/// Returns whether a device translates addresses itself.
+pub fn translates(config: &[u32]) -> bool {
+    extended(config, ATS_CAPABILITY) & ATS_ENABLE != 0
 }
 
 /// Judges whether bridges send packets between their ports up to the root complex, which is a detour.

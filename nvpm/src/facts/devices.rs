@@ -2,7 +2,7 @@
 //! GPUs and RDMA devices: their connections, facts about each, and the rights to use them.
 use crate::facts::driver::flavour;
 use crate::facts::fact::{Fact, Facts, bad, info, warn};
-use crate::facts::{access, distances, gpu, host, kernel, nic, no_device, on_boot, place, port, topology};
+use crate::facts::{access, distances, gpu, host, kernel, nic, no_device, on_boot, place, port, rates, topology};
 use crate::read::machine::Machine;
 use crate::read::pci::{Pci, gpus, nics};
 use crate::read::place::virtual_kind;
@@ -34,6 +34,7 @@ pub fn facts(machine: &Machine, facts: &mut Facts) {
     for gpu in gpus.iter() {
         gpu::facts(machine, gpu, &format!("GPU {}", gpu.name), facts);
     }
+    rates::facts(machine, facts);
     let nics = nics(machine);
     if !gpus.is_empty() && !nics.is_empty() {
         no_device::missing(machine, facts);

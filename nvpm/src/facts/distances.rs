@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Facts about the distances of GPUs and RDMA devices. The distances have the same names as in `nvidia-smi topo -m`.
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
 use indexmap::{IndexMap, IndexSet};
 
 use crate::facts::fact::{Fact, Facts, good, info, warn};
 use crate::read::machine::Machine;
-use crate::read::pci::{Gpu, Pci, gpus, nics};
+use crate::read::pci::{Gpu, Nic, Pci, gpus, nics};
 use crate::read::place::{container, virtual_kind};
 use crate::read::root_complex::forwards;
 
@@ -125,6 +128,20 @@ fn nearest(machine: &Machine, gpu: &Gpu, least: Distance, value: &str) -> Fact {
         "No RDMA device is near. Put one into a slot of this GPU's {place}. Until then, NCCL uses GPUDirect only with \
          NCCL_NET_GDR_LEVEL=SYS, and may be slower with it."
     ))
+}
+
+/// Returns the RDMA devices on PCI that are nearest to a GPU, and their distance. None if there is no such device.
+pub fn nearest_devices(machine: &Machine, gpu: &Gpu) -> Option<(Distance, Vec<Rc<Nic>>)> {
+    if gpu.pci.path.is_empty() {
+        return None;
+    }
+    let mut found: BTreeMap<Distance, Vec<Rc<Nic>>> = BTreeMap::new();
+    for nic in nics(machine).iter().filter(|nic| nic.software.is_empty()) {
+        if let Some(pci) = nic.pci.as_ref().filter(|pci| !pci.path.is_empty()) {
+            found.entry(relation(machine, &gpu.pci, pci).0).or_default().push(nic.clone());
+        }
+    }
+    found.pop_first()
 }
 
 /// Returns why no distance proves that data gets from device to device on this machine. Returns an empty text if some

@@ -5,15 +5,11 @@ use std::rc::Rc;
 
 use indexmap::IndexSet;
 
-use crate::facts::access_control::{control, extended};
+use crate::facts::access_control::{DIRECT_TRANSLATED, control, translates};
 use crate::facts::fact::{Facts, good, info, warn};
 use crate::read::machine::Machine;
 use crate::read::pci::{CONFIG, Pci, READ_BY_ALL, gpus, nics, pci_at};
 use crate::read::ways::given_away;
-
-const ATS_CAPABILITY: u32 = 15;
-const ATS_ENABLE: u32 = 1 << 31;
-const DIRECT_TRANSLATED: u32 = 1 << 6;
 
 const NO_IOMMU: &str = "Turn it on in the firmware (VT-d, AMD-Vi) and with intel_iommu=on or amd_iommu=on: without it \
                         nothing can be given to a virtual machine.";
@@ -67,7 +63,7 @@ fn translation(machine: &Machine, facts: &mut Facts) {
     for nic in nics(machine).iter().filter(|nic| nic.software.is_empty()) {
         let Some(pci) = &nic.pci else { continue };
         let config = pci.config(machine, CONFIG);
-        if config.len() > READ_BY_ALL && extended(&config, ATS_CAPABILITY) & ATS_ENABLE == 0 {
+        if config.len() > READ_BY_ALL && !translates(&config) {
             let advice = format!(
                 "Without address translation services the packets of a virtual machine go up to the CPU: mlxconfig -d {} \
                  set ATS_ENABLED=1, and reboot.",

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Facts about this machine: whether programs reach the memory of its GPUs from its RDMA devices, and why not.
 mod access;
-mod access_control;
+pub mod access_control;
 pub mod advice;
 mod after_boot;
 pub mod all;
+pub mod bound;
 mod cards;
 mod competitor;
 pub mod consumers;
@@ -16,6 +17,7 @@ pub mod distances;
 pub mod driver;
 mod efa;
 mod enrol;
+mod estimate;
 mod expression;
 pub mod fact;
 mod gpu;
@@ -23,6 +25,7 @@ mod host;
 mod installer;
 mod kernel;
 mod limits;
+mod link_rate;
 mod links;
 mod memory_lock;
 pub mod module;
@@ -36,6 +39,7 @@ mod peermem;
 mod place;
 pub mod pod;
 mod port;
+mod rates;
 pub mod rdma_core;
 pub mod security;
 pub mod silences;

@@ -5,15 +5,13 @@ use crate::facts::fact::{Fact, Facts, bad, good, info, unread, warn};
 use crate::facts::{efa, vf};
 use crate::read::machine::Machine;
 use crate::read::pci::{Nic, Pci, READ_BY_ALL, gpus};
+use crate::read::pci_express::{SETTINGS, device_control};
 use crate::read::peers::{asks, own_peer_memory};
 use crate::read::place::virtual_kind;
 use crate::read::products::{Can, OWN_PEER_MEMORY};
 use crate::read::{dma_buf, ways};
 
-const PCI_EXPRESS: u32 = 16;
 const RELAXED_ORDERING: u32 = 1 << 4;
-/// The most capabilities of a device.
-const MOST_CAPABILITIES: usize = 48;
 const LEAST_REQUEST: u32 = 512;
 
 const ONLY_DMA_BUF: &str = "nv_peer_mem and nvidia_peermem serve only devices whose drivers ask the RDMA core: mlx5, and \
@@ -121,7 +119,7 @@ fn iommu(machine: &Machine, section: &str, pci: &Pci) -> Fact {
 /// Adds facts about settings of the RDMA device. The GPU's own settings do not matter, because the RDMA device sends
 /// the read requests, and the GPU only answers.
 fn settings(machine: &Machine, section: &str, pci: &Pci, facts: &mut Facts) {
-    let config = pci.config(machine, 256);
+    let config = pci.config(machine, SETTINGS);
     if (1..=READ_BY_ALL).contains(&config.len()) {
         facts.add(unread(section, "MaxReadReq", "PCI settings of RDMA devices"));
     }
@@ -139,43 +137,4 @@ fn settings(machine: &Machine, section: &str, pci: &Pci, facts: &mut Facts) {
     facts.add(fact);
     let ordering = if control & RELAXED_ORDERING == 0 { NO_RELAXED_ORDERING } else { "on" };
     facts.add(info(section, "relaxed ordering", ordering));
-}
-
-/// Returns the device control register of PCI Express, which is in the device's list of capabilities. None if the
-/// register cannot be read.
-fn device_control(config: &[u32]) -> Option<u32> {
-    if config.len() <= READ_BY_ALL {
-        return None;
-    }
-    let mut at = (config.get(13)? & 0xFF) as usize;
-    for _ in 0..MOST_CAPABILITIES {
-        if at < 64 || at + 8 >= 4 * config.len() {
-            break;
-        }
-        let head = *config.get(at / 4)?;
-        if head & 0xFF == PCI_EXPRESS {
-            return config.get(at / 4 + 2).copied();
-        }
-        at = ((head >> 8) & 0xFF) as usize;
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_control_register_is_in_the_list_of_capabilities() {
-        let mut config = vec![0; 64];
-        config[13] = 0x40;
-        config[16] = 0x5001;
-        config[20] = 0x0002_0010;
-        config[22] = 0x2930;
-        assert_eq!(device_control(&config), Some(0x2930));
-        config[16] = 0x4001;
-        assert_eq!(device_control(&config), None);
-        assert_eq!(device_control(&config[..16]), None);
-        assert_eq!(device_control(&[]), None);
-    }
 }

@@ -15,6 +15,7 @@ pub mod names;
 pub mod network;
 pub mod pairs;
 pub mod pci;
+pub mod pci_express;
 pub mod peers;
 pub mod place;
 pub mod pod_state;

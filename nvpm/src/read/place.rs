@@ -162,9 +162,18 @@ pub fn confidential(machine: &Machine) -> Rc<String> {
 /// such a machine do not show the real connections of devices.
 pub fn virtual_kind(machine: &Machine) -> Rc<String> {
     fn compute(machine: &Machine) -> String {
-        if !container(machine).is_empty() {
-            return format!("a container ({})", container(machine));
+        match container(machine).as_str() {
+            "" => guest_kind(machine).to_string(),
+            kind => format!("a container ({kind})"),
         }
+    }
+    machine.once(compute)
+}
+
+/// Returns the kind of the virtual machine that has this kernel; an empty string for a physical machine. The bridges of
+/// a virtual machine are made of software.
+pub fn guest_kind(machine: &Machine) -> Rc<String> {
+    fn compute(machine: &Machine) -> String {
         // Some processors have no flag for virtual machines, so the firmware's name of the hypervisor counts, too.
         let processors = machine.all_text(&["/proc/cpuinfo"]);
         let is_flagged = processors.split('\n').any(|line| line.starts_with("flags") && line.contains(" hypervisor"));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Judges the rates of all pairs. Each rate is compared with the rate that the pair's links allow, and with the rate of
 //! the best pair.
+use crate::facts::bound::Bound;
 use crate::facts::distances::Distance;
 use crate::read::machine::Machine;
-use crate::selftest::limits::{Limit, is_software};
+use crate::selftest::limits::is_software;
 use crate::selftest::trial::Trial;
 use crate::selftest::wording::gigabytes;
 
@@ -26,7 +27,7 @@ fn likely(distance: Option<Distance>) -> &'static str {
 /// The best pair in one direction.
 struct Best {
     rate: f64,
-    limit: Option<Limit>,
+    limit: Option<Bound>,
 }
 
 /// Adds a remark to each trial for each slow direction.
@@ -67,6 +68,7 @@ pub fn all_software(machine: &Machine, trials: &[Trial]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::bound::Part;
     use crate::made::Made;
 
     #[test]
@@ -109,7 +111,7 @@ mod tests {
     fn remarks_name_a_cause() {
         let mut trials = [[20.0, 20.0], [0.05, 20.0], [20.0, 1.0]].map(|rates| Trial::with_rates(0, "x", rates, None));
         trials[1].distance = Some(Distance::Phb);
-        trials[2].limit = Some(Limit { rate: 4e9, what: "port 32 Gb/s".to_owned() });
+        trials[2].limit = Some(Bound { rate: 4e9, what: "port 32 Gb/s".to_owned(), part: Part::Port });
         judge(&mut trials);
         let text = "0.050 GB/s to the GPU (the device writes), and the best pair reaches 20.0; likely the root complex: \
                     some forward reads between their root ports slowly or not at all";

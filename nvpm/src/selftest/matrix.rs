@@ -5,10 +5,10 @@ use std::io::{self, IsTerminal, Write};
 
 use indexmap::IndexSet;
 
+use crate::facts::bound::Bound;
 use crate::facts::fact::Fact;
 use crate::selftest::bandwidth::DEPTH;
 use crate::selftest::failure::Absent;
-use crate::selftest::limits::Limit;
 use crate::selftest::lines;
 use crate::selftest::report::{Outcome, Report};
 use crate::selftest::trial::{Plan, Trial};
@@ -155,7 +155,7 @@ fn cell(trial: Option<&Trial>) -> String {
 /// Returns the rate that the fastest links of a device allow.
 pub fn allowed(trials: &[&Trial]) -> String {
     let limits = trials.iter().filter_map(|trial| trial.limit.as_ref());
-    let faster = |best: &'_ Limit, limit: &'_ Limit| limit.rate > best.rate;
+    let faster = |best: &'_ Bound, limit: &'_ Bound| limit.rate > best.rate;
     let best = limits.reduce(|best, limit| if faster(best, limit) { limit } else { best });
     best.map_or("unknown".to_owned(), |best| format!("{} ({})", gigabytes(best.rate), best.what))
 }

@@ -7,13 +7,16 @@ use nvpm_foreign::cuda::Gpu;
 use nvpm_foreign::queue_pair::Transfer;
 use nvpm_foreign::{cuda, verbs};
 
+use crate::facts::bound::Bound;
+#[cfg(test)]
+use crate::facts::bound::Part;
 use crate::facts::distances::Distance;
 use crate::read::machine::Machine;
 use crate::read::ways;
 use crate::selftest::bandwidth;
 use crate::selftest::bench::Bench;
 use crate::selftest::failure::Failure;
-use crate::selftest::limits::{Limit, distance_of, limit_of};
+use crate::selftest::limits::{bound_of, distance_of};
 use crate::selftest::port::Port;
 
 /// The number of transfers in each direction. Only the fastest is reported, because the first is slower.
@@ -81,7 +84,7 @@ pub struct Trial {
     pub freed: Option<Freed>,
     /// The rate that the links allow, the distance, and what is said of slow rates. They are only known if rates are
     /// measured.
-    pub limit: Option<Limit>,
+    pub limit: Option<Bound>,
     pub distance: Option<Distance>,
     pub remarks: Vec<String>,
 }
@@ -101,7 +104,7 @@ impl Trial {
             to_gpu: None,
             from_gpu: None,
             freed: None,
-            limit: if is_measured { limit_of(machine, pci, device, &pair.port.path) } else { None },
+            limit: if is_measured { bound_of(machine, pci, device, &pair.port.path) } else { None },
             distance: if is_measured { distance_of(machine, pci, device) } else { None },
             remarks: Vec::new(),
         }
@@ -177,7 +180,7 @@ impl Trial {
             to_gpu,
             from_gpu,
             freed: None,
-            limit: limit.map(|rate| Limit { rate: rate * 1e9, what: format!("link {rate}") }),
+            limit: limit.map(|rate| Bound { rate: rate * 1e9, what: format!("link {rate}"), part: Part::Hop }),
             distance: Some(Distance::Pix),
             remarks: Vec::new(),
         }
