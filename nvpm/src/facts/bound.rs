@@ -73,12 +73,27 @@ pub fn of_device(machine: &Machine, nic: &Nic) -> Option<Bound> {
     lowest(of_link.into_iter().chain(of_ports.reduce(sum)).collect())
 }
 
-/// Returns the bound of a GPU and the fastest port of an RDMA device. A port that is down has a rate, too, which does
-/// not count.
+/// Returns the bound of a GPU and the fastest port of an RDMA device.
 pub fn of_fastest_port(machine: &Machine, gpu: &Gpu, nic: &Nic) -> Option<Bound> {
+    of_pair(machine, gpu, nic, &fastest_port(machine, nic))
+}
+
+/// Returns the rate of the fastest port of an RDMA device.
+pub fn of_ports(machine: &Machine, nic: &Nic) -> Option<Bound> {
+    of_port(&machine.text(&format!("{}/rate", fastest_port(machine, nic))))
+}
+
+/// Returns whether a switch sends the requests of the RDMA device to the GPU up to the root complex.
+pub fn is_pair_redirected(machine: &Machine, gpu: &Gpu, nic: &Nic) -> bool {
+    nic.pci.as_ref().is_some_and(|pci| !gpu.coherent && is_redirected(machine, pci, common(&gpu.pci, pci)))
+}
+
+/// Returns the directory of the fastest port; an empty text if no port is up. A port that is down has a rate, too,
+/// which does not count.
+fn fastest_port(machine: &Machine, nic: &Nic) -> String {
     let rate = |port: &String| of_port(&machine.text(&format!("{port}/rate"))).map_or(0.0, |bound| bound.rate);
     let port = active_ports(machine, nic).into_iter().max_by(|one, other| rate(one).total_cmp(&rate(other)));
-    of_pair(machine, gpu, nic, &port.unwrap_or_default())
+    port.unwrap_or_default()
 }
 
 fn active_ports(machine: &Machine, nic: &Nic) -> Vec<String> {

@@ -15,10 +15,13 @@ pub const SECTION: &str = "distance";
 pub const NEAREST: &str = "nearest";
 
 const NCCL_COHERENT: &str = "Only NCCL before 2.27 needs a setting: NCCL_NET_GDR_C2C=1, which 2.26 knows.";
-const NCCL_PHB: &str = "Only NCCL needs a setting: NCCL_NET_GDR_LEVEL=PHB.";
+/// The report Mellanox/nv_peer_memory#50 is about a machine that was slower with this setting than without it.
+const NCCL_PHB: &str = "NCCL takes host memory here by itself, because it is often faster through a processor than \
+                        GPUDirect. NCCL_NET_GDR_LEVEL=PHB turns GPUDirect on: keep it only if nccl-tests are faster \
+                        with it than without it.";
 /// If two devices are below different root ports, their distance does not prove that data gets through.
-const NOT_PROVEN: &str = "Some root complexes drop requests between their root ports, or only those that read: nvpm \
-                          selftest shows it, in both directions. If it passes, NCCL needs NCCL_NET_GDR_LEVEL=PHB.";
+const DROPS: &str = "Some root complexes drop requests between their root ports, or only those that read: nvpm \
+                     selftest shows it, in both directions.";
 
 /// The distance of two devices, the shortest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,12 +124,15 @@ fn nearest(machine: &Machine, gpu: &Gpu, least: Distance, value: &str) -> Fact {
             return good(SECTION, &name, value).advised(NCCL_PHB);
         }
         let value = format!("{value}, at another root port: nothing shows that data gets through");
-        return info(SECTION, &name, value).advised(NOT_PROVEN);
+        return info(SECTION, &name, value).advised(format!("{DROPS} {NCCL_PHB}"));
     }
     let place = if gpu.coherent { "processor" } else { "root complex" };
-    warn(SECTION, &name, value).advised(format!(
-        "No RDMA device is near. Put one into a slot of this GPU's {place}. Until then, NCCL uses GPUDirect only with \
-         NCCL_NET_GDR_LEVEL=SYS, and may be slower with it."
+    // NCCL has no distance NODE: it counts two root complexes of one NUMA node as one.
+    let level = if least == Distance::Node { "PHB" } else { "SYS" };
+    warn(SECTION, &name, format!("{value} ({})", least.name())).advised(format!(
+        "No RDMA device is near. Put one into a slot of this GPU's {place}. Until then, NCCL takes host memory here by \
+         itself. NCCL_NET_GDR_LEVEL={level} turns GPUDirect on, and may be slower: keep it only if nccl-tests are \
+         faster with it."
     ))
 }
 

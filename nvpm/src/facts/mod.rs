@@ -43,6 +43,7 @@ mod rates;
 pub mod rdma_core;
 pub mod security;
 pub mod silences;
+pub mod slow;
 mod topology;
 mod unloading;
 pub mod usage;

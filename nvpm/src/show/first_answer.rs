@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use crate::facts::all::{State, Status};
 use crate::facts::driver::{flavour, version};
 use crate::facts::fact::{Fact, Verdict};
-use crate::facts::{distances, no_device};
+use crate::facts::{distances, no_device, slow};
 use crate::read::areas::NVIDIA_DRIVER;
 use crate::read::dma_buf;
 use crate::read::doubts::uncertain;
@@ -188,8 +188,12 @@ fn cut(line: &str, width: usize) -> String {
 }
 
 /// Returns a name and texts in at most MOST lines. Each text has one line, and lines that are left over are given to
-/// the first long texts. If there are too many texts, the last line says how many are left out.
+/// the first long texts. If there are too many texts, the last line says how many are left out. A single line has the
+/// first text.
 fn listed(name: &str, texts: &[String], width: usize, most: usize) -> Vec<String> {
+    if let (1, [first, _, ..]) = (most, texts) {
+        return fitted(name, first, width, 1);
+    }
     let is_whole = texts.len() <= most;
     let shown = texts.get(..if is_whole { texts.len() } else { most.saturating_sub(1) }).unwrap_or_default();
     let mut left = most.saturating_sub(shown.len() + usize::from(!is_whole));
@@ -220,7 +224,14 @@ pub fn lines(machine: &Machine, status: &Status, width: usize) -> Vec<String> {
     let wanted = first_to_do(&status.facts);
     let last = wanted.map_or(Vec::new(), |fact| fitted("first to do", &cause_and_advice(machine, fact), width, room));
     if is_possible {
-        said.extend(listed("ways", &way_lines(machine), width, most));
+        let slow: Vec<String> = slow::slow(machine).iter().map(slow::Slow::text).collect();
+        // The slow pairs take their lines from the ways, which have the less to say.
+        let of_ways = if slow.is_empty() { most } else { most.saturating_sub(1) };
+        said.extend(listed("ways", &way_lines(machine), width, of_ways));
+        let left = height.saturating_sub(said.len() + last.len()).min(most - 1);
+        if !slow.is_empty() && left > 0 {
+            said.extend(listed("slow", &slow, width, left));
+        }
         let left = height.saturating_sub(said.len() + last.len());
         said.extend(listed("programs", &program_lines(machine), width, left));
     }

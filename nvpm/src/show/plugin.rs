@@ -6,6 +6,7 @@ use indexmap::IndexSet;
 
 use crate::facts::all::{State, Status};
 use crate::facts::fact::{Fact, Verdict};
+use crate::facts::slow;
 use crate::read::machine::{Machine, module_wanted, own_module};
 use crate::read::names::folded;
 use crate::read::pci::gpus;
@@ -141,10 +142,14 @@ fn of_facts(machine: &Machine, status: &Status, judged: &[&Fact], room: usize) -
         (true, false) => Code::Warning,
         (true, true) => {
             let loaded = status.facts.iter().find(|fact| fact.id == "module/state" && fact.verdict == Verdict::Good);
-            let Some(loaded) = loaded else { return (Code::Ok, headline(machine)) };
+            let slow = slow::summary(machine);
+            let slow = if slow.is_empty() { slow } else { format!("; {slow}") };
+            let Some(loaded) = loaded else {
+                return (Code::Ok, format!("{}{slow}", headline(machine).trim_end_matches('.')));
+            };
             let caveat = caveat(machine);
             let caveat = if caveat.is_empty() { caveat } else { format!("; {caveat}") };
-            return (Code::Ok, format!("{}{caveat}", loaded.value));
+            return (Code::Ok, format!("{}{caveat}{slow}", loaded.value));
         }
     };
     (code, fitting(&[bad, warn].concat(), room))
