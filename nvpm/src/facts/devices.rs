@@ -11,7 +11,7 @@ use crate::read::ways;
 const FIND_GPU: &str = "lspci -d 10de: lists NVIDIA's devices; if there are none, check slot, power and firmware.";
 const WITHOUT_GPU: &str =
     "If this node is to have none, systemd-modules-load fails at each boot for that reason alone.";
-const NOT_ON_PCI: &str = "Register host memory (cudaHostAlloc), which the GPU reaches too; nv_peer_mem serves GPUs on \
+pub const NOT_ON_PCI: &str = "Register host memory (cudaHostAlloc), which the GPU reaches too; nv_peer_mem serves GPUs on \
                           PCI with the drivers of data centers: docs/choosing.md.";
 const NODE_UNKNOWN: &str = "Programs cannot choose the near processors: look for newer firmware (BIOS), or bind them by \
                             hand.";
@@ -56,7 +56,7 @@ fn no_gpu(machine: &Machine) -> Fact {
     if elsewhere.is_empty() {
         return bad("GPUs", "number", 0).advised(to_find(machine));
     }
-    bad("GPUs", "number", format!("0 on PCI: {elsewhere}")).advised(NOT_ON_PCI)
+    info("GPUs", "number", format!("0 on PCI: {elsewhere}")).advised(NOT_ON_PCI)
 }
 
 /// Returns advice for a node without a GPU. If a file names modules for GPUs, and no driver is installed, the image is

@@ -15,7 +15,7 @@ pub const SECTION: &str = "distance";
 pub const NEAREST: &str = "nearest";
 
 const NCCL_COHERENT: &str = "Only NCCL before 2.27 needs a setting: NCCL_NET_GDR_C2C=1, which 2.26 knows.";
-/// The report Mellanox/nv_peer_memory#50 is about a machine that was slower with this setting than without it.
+/// The report `Mellanox/nv_peer_memory#50` is about a machine that was slower with this setting than without it.
 const NCCL_PHB: &str = "NCCL takes host memory here by itself, because it is often faster through a processor than \
                         GPUDirect. NCCL_NET_GDR_LEVEL=PHB turns GPUDirect on: keep it only if nccl-tests are faster \
                         with it than without it.";
@@ -97,7 +97,10 @@ pub fn facts(machine: &Machine, gpu: &Gpu, between: &mut IndexSet<String>, facts
         let Some(pci) = nic.pci.as_ref().filter(|pci| !pci.path.is_empty()) else { continue };
         let (distance, bridges) = relation(machine, &gpu.pci, pci);
         found.entry(distance).or_default().push(nic.name.clone());
-        between.extend(bridges);
+        // No data passes the bridges between a device and a GPU whose memory no device reaches.
+        if !gpu.excluded(machine) {
+            between.extend(bridges);
+        }
         facts.add(info(SECTION, &format!("{} {}", gpu.name, nic.name), distance.name()));
     }
     if let Some((distance, names)) = found.iter().min_by_key(|(distance, _)| **distance) {
@@ -109,7 +112,7 @@ pub fn facts(machine: &Machine, gpu: &Gpu, between: &mut IndexSet<String>, facts
 /// away is normal.
 fn nearest(machine: &Machine, gpu: &Gpu, least: Distance, value: &str) -> Fact {
     let name = format!("{} {NEAREST}", gpu.name);
-    if !virtual_kind(machine).is_empty() {
+    if !virtual_kind(machine).is_empty() || gpu.excluded(machine) {
         return info(SECTION, &name, value);
     }
     if least.is_below_switch() {

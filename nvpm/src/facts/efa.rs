@@ -14,7 +14,7 @@ use crate::read::products::TURING;
 const CHANGED: &[((u64, u64), u64)] = &[((4, 14), 326), ((5, 4), 257), ((5, 10), 195), ((5, 15), 131), ((6, 1), 52)];
 const CHANGED_SINCE: (u64, u64) = (6, 6);
 
-const OTHER_INSTANCE: &str = "Use an instance type with GPUDirect RDMA (p4d, p5, p6 and their relatives), or host \
+pub const OTHER_INSTANCE: &str = "Use an instance type with GPUDirect RDMA (p4d, p5, p6 and their relatives), or host \
                               memory: NCCL and libfabric go on so by themselves.";
 const NOTHING_SERVES: &str = "efa finds no NVIDIA driver that serves it";
 const OPEN_DRIVER: &str = "Install NVIDIA's open kernel modules (nvidia-open), and AWS's newest EFA installer, whose \

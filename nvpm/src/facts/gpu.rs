@@ -3,6 +3,7 @@
 use crate::facts::devices::numa_node;
 use crate::facts::driver::{Flavour, flavour};
 use crate::facts::fact::{Fact, Facts, bad, good, info, warn};
+use crate::facts::never::never;
 use crate::read::machine::Machine;
 use crate::read::pci::Gpu;
 use crate::read::products::{BLACKWELL, TURING};
@@ -99,14 +100,15 @@ fn without_driver(machine: &Machine, gpu: &Gpu, section: &str) -> Fact {
 }
 
 /// Returns a fact about a GPU that takes no part in GPUDirect RDMA, or perhaps takes no part. This is no defect if
-/// another GPU takes part, because many nodes have a GPU for a screen.
+/// another GPU takes part, because many nodes have a GPU for a screen, or if no GPU ever can.
 fn product(machine: &Machine, gpu: &Gpu, section: &str) -> Option<Fact> {
     let doubt = gpu.doubt(machine)?;
     if !gpu.excluded(machine) {
         let value = format!("may not take part: {}", doubt.why);
         return Some(info(section, "product", value).advised(doubt.advice));
     }
-    let judge = if ways::usable_gpus(machine).is_empty() { bad } else { info };
+    let is_defect = ways::usable_gpus(machine).is_empty() && never(machine).is_none();
+    let judge = if is_defect { bad } else { info };
     Some(judge(section, "product", format!("takes no part: {}", doubt.why)).advised(doubt.advice))
 }
 

@@ -30,6 +30,7 @@ mod links;
 mod memory_lock;
 pub mod module;
 pub mod need;
+pub mod never;
 mod nic;
 pub mod no_device;
 mod on_boot;

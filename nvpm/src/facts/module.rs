@@ -3,6 +3,7 @@
 use crate::facts::advice::{Advice, service};
 use crate::facts::after_boot;
 use crate::facts::fact::{Fact, Facts, Verdict, bad, good, info, warn};
+use crate::facts::never::never;
 use crate::facts::{peermem, pod};
 use crate::read::conf::{REFUSED, configuration};
 use crate::read::kernel_symbols::peer_memory_in;
@@ -38,6 +39,7 @@ const NO_GPU: &str = "this machine has no NVIDIA GPU";
 const GIVEN_AWAY: &str = "the GPUs are given to virtual machines, and the module belongs there";
 const NO_GPU_GIVEN: &str = "this container was given no GPU";
 const EXCLUDED: &str = "it serves none of the GPUs here";
+const NEVER: &str = "nothing can register GPU memory here";
 const NONE_ASKS: &str = "it serves none of the RDMA devices here";
 const PEERMEM_IS_HERE: &str = "nvidia_peermem is installed, and would serve the same programs";
 const LOAD: &str = "modprobe nv_peer_mem; if that fails, dmesg | grep nv_peer_mem says why.";
@@ -118,6 +120,9 @@ pub fn of_absence(machine: &Machine) -> (Verdict, Option<&'static str>) {
     }
     if ways::excluded_gpus(machine) {
         return is_fine(EXCLUDED);
+    }
+    if never(machine).is_some() {
+        return is_fine(NEVER);
     }
     if ways::given_no_gpu(machine) {
         return is_fine(NO_GPU_GIVEN);

@@ -3,6 +3,7 @@
 use indexmap::IndexSet;
 
 use crate::facts::fact::{Facts, info};
+use crate::facts::never;
 use crate::read::kernel_symbols::peer_memory_in;
 use crate::read::machine::Machine;
 use crate::read::pci::nics;
@@ -16,6 +17,7 @@ const FOR_SOME: &str = "for programs that register with ibv_reg_mr; those that u
                         without it";
 
 pub fn facts(machine: &Machine, facts: &mut Facts) {
+    never::facts(machine, facts);
     let lacks = dma_buf_lacks(machine);
     let has_dma_buf = lacks.is_empty();
     let yes = "yes: kernel, RDMA core and driver have it".to_owned();

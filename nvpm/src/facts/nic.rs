@@ -2,6 +2,7 @@
 //! Facts about an RDMA device: its place, the ways by which it reaches GPU memory, and its settings.
 use crate::facts::devices::numa_node;
 use crate::facts::fact::{Fact, Facts, bad, good, info, unread, warn};
+use crate::facts::never::never;
 use crate::facts::{efa, vf};
 use crate::read::machine::Machine;
 use crate::read::pci::{Nic, Pci, READ_BY_ALL, gpus};
@@ -23,7 +24,7 @@ const SKIP_DMA_BUF: &str = "Programs that ask the device get a yes, and fail whe
 const NEEDS_PEERS: &str = "Peer memory does without ODP: it needs an RDMA core of OFED, and nv_peer_mem. Newer firmware \
                            may have ODP (ibv_devinfo -v: general_odp_caps).";
 const SOFTWARE: &str = "A device made of software (rxe, siw) reaches host memory only: use an RDMA device on PCI.";
-const BY_PSM: &str = "Omni-Path reaches GPU memory without verbs: by PSM2 or libfabric's psm2 and opx, with the hfi1 \
+pub const BY_PSM: &str = "Omni-Path reaches GPU memory without verbs: by PSM2 or libfabric's psm2 and opx, with the hfi1 \
                       that Cornelis or Intel built for CUDA (HFI1_GPU, PSM2_CUDA=1). nv_peer_mem is not needed.";
 const NO_RELAXED_ORDERING: &str =
     "off: writes wait for each other; the firmware, or the kernel for some processors, turns it off";
@@ -48,7 +49,7 @@ pub fn facts(machine: &Machine, nic: &Nic, section: &str, facts: &mut Facts) {
 
 /// Returns whether this machine has GPUs whose memory the device should reach.
 fn has_gpus(machine: &Machine) -> bool {
-    !gpus(machine).is_empty() && !ways::given_away(machine)
+    !gpus(machine).is_empty() && !ways::given_away(machine) && never(machine).is_none()
 }
 
 /// Returns a fact about a device if it is not certain that the device's driver asks the RDMA core for peer memory.

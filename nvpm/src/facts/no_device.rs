@@ -35,8 +35,7 @@ pub fn why(machine: &Machine) -> Fact {
         return none("0: this container has none", GIVE_DEVICES);
     }
     let found = cards(machine);
-    // The card that is made for RDMA is looked at first, and a card without a driver before others.
-    let Some(card) = found.iter().min_by_key(|card| (card.vendor.rank, !card.driver.is_empty())) else {
+    let Some(card) = first_of(&found) else {
         return none("0", NOTHING_ON_PCI);
     };
     let Network::Verbs { core, verbs } = card.vendor.network else {
@@ -57,6 +56,17 @@ pub fn why(machine: &Machine) -> Fact {
         return none(format!("0: the card {address} has no driver"), no_driver(machine, card));
     }
     half(machine, card, verbs)
+}
+
+/// Returns the card that is looked at first: one that is made for RDMA, and one without a driver before others.
+fn first_of(cards: &[Card]) -> Option<&Card> {
+    cards.iter().min_by_key(|card| (card.vendor.rank, !card.driver.is_empty()))
+}
+
+/// Returns how programs reach GPU memory by a network that has no verbs; an empty text for any other network, and
+/// without a card.
+pub fn without_verbs(machine: &Machine) -> &'static str {
+    first_of(&cards(machine)).map_or("", |card| card.vendor.without_verbs())
 }
 
 fn none(value: impl std::fmt::Display, advice: impl Into<String>) -> Fact {

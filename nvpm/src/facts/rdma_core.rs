@@ -4,6 +4,7 @@ use crate::facts::advice::{Advice, service};
 use crate::facts::core_advice::{get_core, ofed};
 use crate::facts::expression::Expression;
 use crate::facts::fact::{Fact, Facts, bad, good, info, warn};
+use crate::facts::never::never;
 use crate::facts::pod;
 use crate::read::kernel_symbols::peer_memory_in;
 use crate::read::machine::{Machine, PEERS, SERVICE, parameters, statistics};
@@ -36,6 +37,9 @@ fn peer_memory(machine: &Machine) -> Fact {
     if machine.loaded("ib_core") {
         let value = "no: the one that is loaded does not have it";
         if nics(machine).is_empty() || gpus(machine).is_empty() || ways::given_away(machine) {
+            return info(SECTION, name, value);
+        }
+        if never(machine).is_some() {
             return info(SECTION, name, value);
         }
         if ways::dma_buf_serves(machine) {

@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use crate::facts::all::{State, Status};
 use crate::facts::driver::{flavour, version};
 use crate::facts::fact::{Fact, Verdict};
+use crate::facts::never::never;
 use crate::facts::{distances, no_device, slow};
 use crate::read::areas::NVIDIA_DRIVER;
 use crate::read::dma_buf;
@@ -25,6 +26,7 @@ const NARROW: usize = 60;
 /// The column at which values start, after the names.
 const NAME: usize = 14;
 
+const NEVER: &str = " Nothing that can be installed or set changes that.";
 const NOBODY_KNOWS: &str = "Nobody knows whether GPU memory can be registered here: /sys is not mounted.";
 
 /// The foundations of a registration, the lowest first. Each text is the beginning of the identifiers of facts.
@@ -54,7 +56,8 @@ pub fn headline(machine: &Machine) -> String {
         }
     }
     if !obstacle.is_empty() {
-        return format!("GPU memory cannot be registered for RDMA here: {obstacle}.");
+        let never = if never(machine).is_some() { NEVER } else { "" };
+        return format!("GPU memory cannot be registered for RDMA here: {obstacle}.{never}");
     }
     let peer = ways::pointer_ways(machine).join(" and ");
     let how = match (peer.is_empty(), ways::there_are(machine, DMA_BUF)) {
@@ -218,6 +221,9 @@ pub fn lines(machine: &Machine, status: &Status, width: usize) -> Vec<String> {
     let mut said = wrapped(&headline(machine), width, "", "");
     said.extend(fitted("GPUs", &gpu_text(machine), width, most / 3));
     said.extend(fitted("RDMA devices", &device_text(machine), width, most / 3));
+    if let Some(never) = never(machine).as_ref().as_ref().filter(|never| !never.instead.is_empty()) {
+        said.extend(fitted("instead", &never.instead, width, most));
+    }
     // Without a way, the answer has no lines about ways and programs, so the advice may fill these lines.
     let is_possible = ways::in_the_way(machine).is_empty();
     let room = if is_possible { most + 1 } else { most.max(height.saturating_sub(said.len())) };

@@ -6,6 +6,7 @@ use indexmap::IndexSet;
 
 use crate::facts::all::{State, Status};
 use crate::facts::fact::{Fact, Verdict};
+use crate::facts::never::never;
 use crate::facts::slow;
 use crate::read::machine::{Machine, module_wanted, own_module};
 use crate::read::names::folded;
@@ -119,6 +120,7 @@ pub fn answer(machine: &Machine, status: &Status, ignored: &[&str]) -> (String, 
         (State::Unknown, Some(state)) => (Code::Unknown, format!("{}: {}", state.value, state.advice)),
         // The GPU may be missing because it has failed, so a machine without a GPU is OK only if the administrator
         // ignores this fact.
+        _ if never(machine).is_some() => of_facts(machine, status, &judged, room),
         _ if has_no_gpu(machine) && is_ignored(NO_GPU_ID) => (Code::Ok, NO_GPU.to_owned()),
         _ if has_no_gpu(machine) => (Code::Unknown, format!("{NO_GPU}; {IF_NO_GPU}")),
         _ => of_facts(machine, status, &judged, room),
@@ -134,13 +136,17 @@ pub fn answer(machine: &Machine, status: &Status, ignored: &[&str]) -> (String, 
 
 fn of_facts(machine: &Machine, status: &Status, judged: &[&Fact], room: usize) -> (Code, String) {
     let (bad, warn) = (marked(judged, Verdict::Bad), marked(judged, Verdict::Warn));
-    if bad.is_empty() && !ways::in_the_way(machine).is_empty() && module_wanted(machine) {
+    let is_never = never(machine).is_some();
+    if bad.is_empty() && !ways::in_the_way(machine).is_empty() && module_wanted(machine) && !is_never {
         return (Code::Critical, fitting(&[vec![headline(machine)], warn].concat(), room));
     }
     let code = match (bad.is_empty(), warn.is_empty()) {
         (false, _) => Code::Critical,
         (true, false) => Code::Warning,
         (true, true) => {
+            if is_never {
+                return (Code::Ok, headline(machine));
+            }
             let loaded = status.facts.iter().find(|fact| fact.id == "module/state" && fact.verdict == Verdict::Good);
             let slow = slow::summary(machine);
             let slow = if slow.is_empty() { slow } else { format!("; {slow}") };
