@@ -4,11 +4,12 @@
 use crate::facts::fact::{Fact, Facts, bad, good, info, warn};
 use crate::facts::limits::{each_device, is_near, limit_of, locked_memory, number_of};
 use crate::facts::memory_lock;
+use crate::read::engine::engine;
 use crate::read::machine::{Machine, base, statistics};
 use crate::read::{dma_buf, regions};
 
 const OPEN: u32 = 0o666;
-const LOAD_UVERBS: &str = "modprobe ib_uverbs; in a container, give it the devices (--device /dev/infiniband).";
+const LOAD_UVERBS: &str = "modprobe ib_uverbs";
 const OPEN_FILES: &str = "Install the udev rules of rdma-core, which give 0666; until the next boot: chmod 0666 \
                           /dev/infiniband/uverbs* /dev/infiniband/rdma_cm";
 const RAISE_OWN: &str = "Write '* - memlock unlimited' into /etc/security/limits.d/rdma.conf and log in again; in a \
@@ -40,7 +41,7 @@ fn device_files(machine: &Machine) -> Fact {
     let name = "/dev/infiniband";
     let mut files = machine.glob(&["/dev/infiniband/uverbs*"]);
     if files.is_empty() {
-        return bad("access", name, "there is no uverbs device").advised(LOAD_UVERBS);
+        return no_device_files(machine, name);
     }
     files.extend(machine.glob(&["/dev/infiniband/rdma_cm"]));
     let closed = |file: &String| {
@@ -54,6 +55,19 @@ fn device_files(machine: &Machine) -> Fact {
     warn("access", name, format!("not open to all users: {closed}")).advised(OPEN_FILES)
 }
 
+/// Returns the defect of a process that sees RDMA devices and has no files of them. The node around a container has the
+/// module that makes the files.
+fn no_device_files(machine: &Machine, name: &str) -> Fact {
+    let value = "there is no uverbs device";
+    let Some(engine) = engine(machine) else { return bad("access", name, value).advised(LOAD_UVERBS) };
+    let advice = format!(
+        "{} gives the container the node's RDMA devices. If the node has no uverbs device either: modprobe \
+         ib_uverbs there.",
+        engine.to_give_devices()
+    );
+    bad("access", name, format!("{value} in this container")).advised(advice)
+}
+
 /// Judges the limit of locked memory of this session, because programs that are started in this session inherit the
 /// limit.
 fn own_memory_lock(machine: &Machine) -> Option<Fact> {
@@ -63,7 +77,8 @@ fn own_memory_lock(machine: &Machine) -> Option<Fact> {
     }
     let amount = regions::size(number_of(&limit)?);
     let value = format!("{amount} for each process of this session{}", each_device(machine, &limit));
-    Some(warn("access", name, value).advised(RAISE_OWN))
+    let advice = engine(machine).map_or(RAISE_OWN.to_owned(), |engine| format!("{}.", engine.to_lock_memory()));
+    Some(warn("access", name, value).advised(advice))
 }
 
 /// Returns the limit on open files of this session if dma-buf is a way here. Each exported dma-buf is an open file,

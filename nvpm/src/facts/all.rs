@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Collects all facts about a machine, and the state of the module.
 use crate::facts::fact::{Fact, Facts, Verdict, bad, identified};
-use crate::facts::{detection, devices, driver, module, need, rdma_core, security, silences, usage};
+use crate::facts::{caller, detection, devices, driver, module, need, rdma_core, security, silences, usage};
 use crate::read::machine::{Machine, own_module};
 use crate::read::ways;
 
@@ -66,6 +66,6 @@ pub fn status_of(machine: &Machine) -> Status {
         return Status { state: State::Running, code: 0, facts };
     }
     let is_missed = facts.iter().any(|fact| fact.id == "module/state" && fact.verdict != Verdict::None);
-    let is_impossible = !ways::in_the_way(machine).is_empty();
+    let is_impossible = !ways::in_the_way(machine).is_empty() || !caller::lacks_devices(machine).is_empty();
     Status { state: State::NotRunning, code: if is_missed || is_impossible { 3 } else { 0 }, facts }
 }

@@ -6,6 +6,7 @@ pub mod advice;
 mod after_boot;
 pub mod all;
 pub mod bound;
+pub mod caller;
 mod cards;
 mod competitor;
 pub mod consumers;

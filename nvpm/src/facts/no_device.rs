@@ -7,6 +7,7 @@ use crate::facts::cards::{AMAZON, Card, Network, cards};
 use crate::facts::core_advice::{ofed, restart};
 use crate::facts::fact::{Fact, Facts, bad, info, warn};
 use crate::facts::security::{because, refused};
+use crate::read::engine::engine;
 use crate::read::machine::Machine;
 use crate::read::network::MELLANOX;
 use crate::read::pci::{DEVICES, nics};
@@ -18,8 +19,6 @@ const INFINIBAND: &str = "0x0207";
 
 const NOTHING_ON_PCI: &str = "lspci lists no card of a known vendor of RDMA devices: check slot, power and firmware; in \
                               a virtual machine, whether it was given one.";
-const GIVE_DEVICES: &str = "Give the container the node's RDMA devices (--device /dev/infiniband, or an RDMA device \
-                            plugin); nvpm on the node says whether it has any.";
 const NO_EFA: &str =
     "Run AWS's EFA installer, or modprobe efa; dmesg | grep efa shows why the driver does not take the card.";
 const GIVEN_UP: &str = "dmesg | grep mlx5 says why. Where the firmware does not answer any more (Fatal error, health \
@@ -31,8 +30,12 @@ const NEW_INITRAMFS: &str = "make the initramfs anew (update-initramfs -u, or dr
 /// Returns a fact that says why a node with GPUs has no RDMA device.
 pub fn why(machine: &Machine) -> Fact {
     // A container sees the cards of the node on PCI, but not their drivers' work.
-    if !container(machine).is_empty() {
-        return none("0: this container has none", GIVE_DEVICES);
+    if let Some(engine) = engine(machine) {
+        let advice = format!(
+            "{} gives the container the node's RDMA devices. nvpm on the node says whether it has any.",
+            engine.to_give_devices()
+        );
+        return none("0: this container has none", advice);
     }
     let found = cards(machine);
     let Some(card) = first_of(&found) else {

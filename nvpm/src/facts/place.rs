@@ -2,6 +2,7 @@
 //! Says whether this system is a physical machine, and which of the node's devices a container has.
 use crate::facts::fact::{Fact, Facts, bad, info};
 use crate::facts::{operators, pod};
+use crate::read::engine::{Engine, engine};
 use crate::read::machine::Machine;
 use crate::read::pci::gpus;
 use crate::read::place::{container, loads_modules, virtual_kind};
@@ -17,8 +18,6 @@ const SEEN: &[(&str, &[&str])] = &[
     ("/dev/nvidia*", &["/dev/nvidia[0-9]*"]),
     ("libcuda", &["/usr/lib*/libcuda.so.1", "/usr/lib/*/libcuda.so.1"]),
 ];
-const GIVE_THEM: &str = "The container's runtime gives RDMA devices and their files (--device /dev/infiniband, or an \
-                         RDMA device plugin), NVIDIA's container toolkit the GPUs and libcuda.";
 const NOT_AS_CONNECTED: &str = "it shows not how the devices are really connected, so distances are not judged";
 
 pub fn facts(machine: &Machine, facts: &mut Facts) {
@@ -46,5 +45,18 @@ fn seen(machine: &Machine) -> Fact {
     let value = if lacks.is_empty() { there.to_owned() } else { format!("{there}; not there: {lacks}") };
     let is_defect = !gpus(machine).is_empty() && ways::given_no_gpu(machine);
     let judge = if is_defect { bad } else { info };
-    judge("machine", "container sees", value).advised(if lacks.is_empty() { "" } else { GIVE_THEM })
+    judge("machine", "container sees", value).advised(to_give(machine, &lacks))
+}
+
+/// Returns how the container gets what it lacks. NVIDIA's container toolkit gives the GPUs together with libcuda.
+fn to_give(machine: &Machine, lacks: &str) -> String {
+    let engine = engine(machine).unwrap_or(Engine::Unknown);
+    let mut texts = Vec::new();
+    if lacks.contains("nvidia") || lacks.contains("libcuda") {
+        texts.push(format!("{}, by NVIDIA's container toolkit, gives GPUs and libcuda.", engine.to_give_gpus()));
+    }
+    if lacks.contains("RDMA") || lacks.contains("uverbs") {
+        texts.push(format!("{} gives RDMA devices.", engine.to_give_devices()));
+    }
+    texts.join(" ")
 }

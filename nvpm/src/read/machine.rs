@@ -135,6 +135,12 @@ impl Machine {
         may
     }
 
+    pub fn writable(&self, name: &str) -> bool {
+        let may = access(self.path(name), Access::READ_OK | Access::WRITE_OK).is_ok();
+        self.tell(name, if may { "can be written" } else { "cannot be written" });
+        may
+    }
+
     pub fn loaded(&self, module: &str) -> bool {
         self.exists(&format!("/sys/module/{module}"))
     }

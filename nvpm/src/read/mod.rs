@@ -5,6 +5,7 @@ pub mod ask;
 pub mod conf;
 pub mod dma_buf;
 pub mod doubts;
+pub mod engine;
 pub mod kernel_log;
 pub mod kernel_symbols;
 pub mod keys;

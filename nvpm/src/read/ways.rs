@@ -9,6 +9,7 @@ use std::rc::Rc;
 use indexmap::{IndexMap, IndexSet};
 
 use crate::read::dma_buf;
+use crate::read::engine::{Engine, engine};
 use crate::read::kernel_symbols::peer_memory_in;
 use crate::read::machine::{MODULE, Machine, PEERMEM, own_module, parameters};
 use crate::read::pairs::{REFUSED, pairs};
@@ -198,7 +199,8 @@ fn first_in_the_way(machine: &Machine) -> String {
         return said(if elsewhere.is_empty() { "there is no NVIDIA GPU" } else { elsewhere });
     }
     if given_no_gpu(machine) {
-        return said("this container was given no GPU (--gpus, or the device plugin)");
+        let options = engine(machine).map_or("", Engine::to_give_gpus);
+        return format!("this container was given no GPU ({options})");
     }
     if !machine.loaded("nvidia") {
         return said("the NVIDIA driver is not loaded");

@@ -7,10 +7,11 @@ use crate::facts::all::{State, Status};
 use crate::facts::driver::{flavour, version};
 use crate::facts::fact::{Fact, Verdict};
 use crate::facts::never::never;
-use crate::facts::{distances, no_device, slow};
+use crate::facts::{caller, distances, no_device, slow};
 use crate::read::areas::NVIDIA_DRIVER;
 use crate::read::dma_buf;
 use crate::read::doubts::uncertain;
+use crate::read::engine::engine;
 use crate::read::machine::Machine;
 use crate::read::names::{folded, gpu_numbers};
 use crate::read::pci::{gpus, nics};
@@ -59,6 +60,13 @@ pub fn headline(machine: &Machine) -> String {
         let never = if never(machine).is_some() { NEVER } else { "" };
         return format!("GPU memory cannot be registered for RDMA here: {obstacle}.{never}");
     }
+    let lacks = caller::lacks_devices(machine);
+    if !lacks.is_empty() {
+        let texts = [lacks, caller::locks_little(machine)];
+        let texts: Vec<&str> = texts.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+        let node = if engine(machine).is_some() { " The node itself can." } else { "" };
+        return format!("This process cannot register GPU memory for RDMA: {}.{node}", texts.join("; "));
+    }
     let peer = ways::pointer_ways(machine).join(" and ");
     let how = match (peer.is_empty(), ways::there_are(machine, DMA_BUF)) {
         (false, true) => format!("by pointer (ibv_reg_mr, {peer}) and as dma-buf"),
@@ -66,9 +74,9 @@ pub fn headline(machine: &Machine) -> String {
         (true, _) => "as dma-buf; of a pointer (ibv_reg_mr) by nvpm run PROGRAM".to_owned(),
     };
     let can = if uncertain(machine).is_empty() { "can be registered" } else { "may work" };
-    let caveat = caveat(machine);
-    let caveat = if caveat.is_empty() { caveat } else { format!("; {caveat}") };
-    format!("GPU memory {can} for RDMA here, {how}{caveat}.")
+    let said = [format!("GPU memory {can} for RDMA here, {how}"), caller::locks_little(machine), caveat(machine)];
+    let said: Vec<&str> = said.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+    format!("{}.", said.join("; "))
 }
 
 /// Returns what the files do not show about the ways; an empty string if there is no doubt.
@@ -225,7 +233,7 @@ pub fn lines(machine: &Machine, status: &Status, width: usize) -> Vec<String> {
         said.extend(fitted("instead", &never.instead, width, most));
     }
     // Without a way, the answer has no lines about ways and programs, so the advice may fill these lines.
-    let is_possible = ways::in_the_way(machine).is_empty();
+    let is_possible = ways::in_the_way(machine).is_empty() && caller::lacks_devices(machine).is_empty();
     let room = if is_possible { most + 1 } else { most.max(height.saturating_sub(said.len())) };
     let wanted = first_to_do(&status.facts);
     let last = wanted.map_or(Vec::new(), |fact| fitted("first to do", &cause_and_advice(machine, fact), width, room));
