@@ -2,7 +2,9 @@
 //! GPUs and RDMA devices: their connections, facts about each, and the rights to use them.
 use crate::facts::driver::flavour;
 use crate::facts::fact::{Fact, Facts, bad, info, warn};
-use crate::facts::{access, distances, gpu, host, kernel, nic, no_device, on_boot, place, port, rates, topology};
+use crate::facts::{
+    access, distances, gpu, host, kernel, lent_memory, nic, no_device, on_boot, place, port, rates, topology,
+};
 use crate::read::machine::Machine;
 use crate::read::pci::{Pci, gpus, nics};
 use crate::read::place::virtual_kind;
@@ -23,6 +25,7 @@ pub fn facts(machine: &Machine, facts: &mut Facts) {
     place::facts(machine, facts);
     host::facts(machine, facts);
     kernel::facts(machine, facts);
+    lent_memory::facts(machine, facts);
     topology::facts(machine, facts);
     let gpus = gpus(machine);
     if gpus.iter().any(|gpu| gpu.coherent) {

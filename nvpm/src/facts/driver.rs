@@ -7,7 +7,7 @@ use crate::facts::defects::DEFECTS;
 use crate::facts::expression::Expression;
 use crate::facts::fact::{Fact, Facts, bad, good, info, warn};
 use crate::facts::security::{because, refused};
-use crate::facts::{competitor, on_boot, unloading};
+use crate::facts::{competitor, gdrdrv, on_boot, unloading};
 use crate::read::dma_buf::version_numbers;
 use crate::read::doubts::driver_keeps_memory;
 use crate::read::machine::{Fields, Machine, modinfo, rust};
@@ -119,6 +119,7 @@ pub fn facts(machine: &Machine, facts: &mut Facts) {
     facts.add(competitor::fact(machine));
     facts.add(on_boot::fact(machine));
     facts.add(unloading::fact(machine));
+    gdrdrv::facts(machine, facts);
 }
 
 fn not_loaded(machine: &Machine) -> Fact {

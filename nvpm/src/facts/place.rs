@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Says whether this system is a physical machine, and which of the node's devices a container has.
 use crate::facts::fact::{Fact, Facts, bad, info};
-use crate::facts::{operators, pod};
+use crate::facts::{guest, operators, pod};
 use crate::read::engine::{Engine, engine};
 use crate::read::machine::Machine;
 use crate::read::pci::gpus;
@@ -30,6 +30,7 @@ pub fn facts(machine: &Machine, facts: &mut Facts) {
         facts.add(info("machine", "virtual", format!("{kind}: {NOT_AS_CONNECTED}")));
     }
     facts.add(pod::fact(machine));
+    guest::facts(machine, facts);
     facts.add(operators::driver_container(machine));
     facts.add(operators::ofed_container(machine));
 }

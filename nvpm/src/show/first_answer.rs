@@ -7,7 +7,7 @@ use crate::facts::all::{State, Status};
 use crate::facts::driver::{flavour, version};
 use crate::facts::fact::{Fact, Verdict};
 use crate::facts::never::never;
-use crate::facts::{caller, distances, no_device, slow};
+use crate::facts::{caller, distances, guest, no_device, slow};
 use crate::read::areas::NVIDIA_DRIVER;
 use crate::read::dma_buf;
 use crate::read::doubts::uncertain;
@@ -242,6 +242,10 @@ pub fn lines(machine: &Machine, status: &Status, width: usize) -> Vec<String> {
         // The slow pairs take their lines from the ways, which have the less to say.
         let of_ways = if slow.is_empty() { most } else { most.saturating_sub(1) };
         said.extend(listed("ways", &way_lines(machine), width, of_ways));
+        let guest = guest::sentence(machine);
+        if !guest.is_empty() {
+            said.extend(fitted("not seen", &guest, width, most - 1));
+        }
         let left = height.saturating_sub(said.len() + last.len()).min(most - 1);
         if !slow.is_empty() && left > 0 {
             said.extend(listed("slow", &slow, width, left));
