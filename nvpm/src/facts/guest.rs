@@ -27,7 +27,7 @@ fn who(machine: &Machine) -> &'static str {
 pub fn sentence(machine: &Machine) -> String {
     match who(machine) {
         "" => String::new(),
-        who => format!("only {who} has: {FACTS}"),
+        who => format!("only {who} has: links between switches, distances, ACS, ATS, IOMMU"),
     }
 }
 

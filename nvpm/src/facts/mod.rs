@@ -44,7 +44,7 @@ mod peermem;
 mod place;
 pub mod pod;
 mod port;
-mod rates;
+pub mod rates;
 pub mod rdma_core;
 pub mod security;
 pub mod silences;

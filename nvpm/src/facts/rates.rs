@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! Facts about the rate that may be expected between a GPU and its nearest RDMA devices, and about links that several
 //! devices share.
-use indexmap::{IndexMap, IndexSet};
+use indexmap::IndexMap;
 
 use crate::facts::bound::{self, Bound, Part, gigabytes};
 use crate::facts::distances::nearest_devices;
@@ -19,7 +19,9 @@ pub fn facts(machine: &Machine, facts: &mut Facts) {
         facts.add(expected(machine, gpu));
         facts.add(estimate::fact(machine, gpu));
     }
-    shared(machine, facts);
+    for share in shares(machine) {
+        facts.add(info("PCI", &format!("share {}", share.link), share.text));
+    }
 }
 
 fn expected(machine: &Machine, gpu: &Gpu) -> Option<Fact> {
@@ -49,29 +51,36 @@ struct Shared {
     gpus: IndexMap<String, f64>,
 }
 
-/// Adds the links that carry less than their devices can move together. Each GPU counts with its nearest devices,
+/// A link that several RDMA devices share, and a sentence about them.
+pub struct Share {
+    link: String,
+    pub text: String,
+}
+
+/// Returns the links that carry less than their devices can move together. Each GPU counts with its nearest devices,
 /// because programs use these.
-fn shared(machine: &Machine, facts: &mut Facts) {
+pub fn shares(machine: &Machine) -> Vec<Share> {
     let mut links: IndexMap<(String, bool), Shared> = IndexMap::new();
     for gpu in usable_gpus(machine).iter() {
         for nic in nearest_devices(machine, gpu).map(|(_, nics)| nics).unwrap_or_default() {
             add_pair(machine, gpu, &nic, &mut links);
         }
     }
-    let mut said: IndexSet<String> = IndexSet::new();
+    let mut found: IndexMap<String, Share> = IndexMap::new();
     for ((name, _), link) in links {
         let sum = |rates: &IndexMap<String, f64>| rates.values().sum::<f64>();
         let wanted = sum(&link.devices).min(sum(&link.gpus));
-        if link.devices.len() < 2 || wanted <= MARGIN * link.rate || !said.insert(name.clone()) {
+        if link.devices.len() < 2 || wanted <= MARGIN * link.rate {
             continue;
         }
         #[allow(clippy::cast_precision_loss)]
         let each = link.rate / link.devices.len() as f64;
         let names = link.devices.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         let (rate, each) = (gigabytes(link.rate), gigabytes(each));
-        let value = format!("{names} share {rate} GB/s ({}): {each} GB/s each while all are busy", link.text);
-        facts.add(info("PCI", &format!("share {name}"), value));
+        let text = format!("{names} share {rate} GB/s ({}): {each} GB/s each while all are busy", link.text);
+        found.entry(name.clone()).or_insert(Share { link: name, text });
     }
+    found.into_values().collect()
 }
 
 /// Adds the links that the data of a pair passes. The functions of a card have the same link, which is known by its

@@ -27,6 +27,8 @@ pub struct Slow {
     pub short: String,
     /// What programs do there by themselves; an empty text for a reason that they do not look at.
     pub programs: &'static str,
+    /// The share of the port's rate that the links allow.
+    share: f64,
 }
 
 impl Slow {
@@ -40,8 +42,8 @@ impl Slow {
     }
 }
 
-/// Returns the slow GPUs, each with its nearest RDMA devices. A container or a virtual machine does not show how its
-/// devices are really connected, so nothing is slow there for certain.
+/// Returns the slow GPUs, each with its nearest RDMA devices, the slowest first. A container or a virtual machine does
+/// not show how its devices are really connected, so nothing is slow there for certain.
 pub fn slow(machine: &Machine) -> Vec<Slow> {
     if !virtual_kind(machine).is_empty() {
         return Vec::new();
@@ -52,8 +54,8 @@ pub fn slow(machine: &Machine) -> Vec<Slow> {
         let number = numbers.get(&gpu.name).map_or(String::new(), ToString::to_string);
         let Some((distance, nics)) = nearest_devices(machine, gpu) else { continue };
         for nic in nics {
-            let Some((short, programs)) = reason(machine, gpu, &nic, distance) else { continue };
-            let new = || Slow { gpus: Vec::new(), devices: Vec::new(), short: short.clone(), programs };
+            let Some((short, programs, share)) = reason(machine, gpu, &nic, distance) else { continue };
+            let new = || Slow { gpus: Vec::new(), devices: Vec::new(), short: short.clone(), programs, share };
             let slow = found.entry((short.clone(), programs)).or_insert_with(new);
             for (names, name) in [(&mut slow.gpus, &number), (&mut slow.devices, &nic.name)] {
                 if !names.contains(name) {
@@ -62,11 +64,14 @@ pub fn slow(machine: &Machine) -> Vec<Slow> {
             }
         }
     }
-    found.into_values().collect()
+    let mut found: Vec<Slow> = found.into_values().collect();
+    found.sort_by(|one, other| one.share.total_cmp(&other.share));
+    found
 }
 
-/// Returns why a pair is slow, and what programs do there by themselves.
-fn reason(machine: &Machine, gpu: &Gpu, nic: &Nic, distance: Distance) -> Option<(String, &'static str)> {
+/// Returns why a pair is slow, what programs do there by themselves, and the share of the port's rate that the links
+/// allow.
+fn reason(machine: &Machine, gpu: &Gpu, nic: &Nic, distance: Distance) -> Option<(String, &'static str, f64)> {
     let (far, programs) = match distance {
         Distance::Sys => ("SYS, between NUMA nodes", BOTH),
         // The data of a coherent GPU passes the processor at any distance, and programs know that.
@@ -76,21 +81,21 @@ fn reason(machine: &Machine, gpu: &Gpu, nic: &Nic, distance: Distance) -> Option
         Distance::Pix | Distance::Pxb if bound::is_pair_redirected(machine, gpu, nic) => (REDIRECT, ""),
         Distance::Pix | Distance::Pxb => ("", ""),
     };
-    let (narrow, part) = narrow(machine, gpu, nic).unwrap_or((String::new(), Part::Port));
+    let (narrow, part, share) = narrow(machine, gpu, nic).unwrap_or((String::new(), Part::Port, 1.0));
     // The text about a detour names ACS redirect.
     let far = if part == Part::Detour { "" } else { far };
     let texts: Vec<&str> = [narrow.as_str(), far].into_iter().filter(|text| !text.is_empty()).collect();
-    (!texts.is_empty()).then(|| (texts.join("; "), programs))
+    (!texts.is_empty()).then(|| (texts.join("; "), programs, share))
 }
 
 /// Returns the link that carries much less than the port of the RDMA device.
-fn narrow(machine: &Machine, gpu: &Gpu, nic: &Nic) -> Option<(String, Part)> {
+fn narrow(machine: &Machine, gpu: &Gpu, nic: &Nic) -> Option<(String, Part, f64)> {
     let (bound, port) = (bound::of_fastest_port(machine, gpu, nic)?, bound::of_ports(machine, nic)?);
     if bound.part == Part::Port || bound.rate >= SHARE * port.rate {
         return None;
     }
     let text = format!("at most {} of {} GB/s, {}", gigabytes(bound.rate), gigabytes(port.rate), bound.what);
-    Some((text, bound.part))
+    Some((text, bound.part, bound.rate / port.rate))
 }
 
 /// Returns the slow GPUs in few words, for the line of a monitor; an empty text if there is none.

@@ -55,7 +55,7 @@ impl Engine {
     pub fn to_lock_memory(self) -> &'static str {
         match self {
             Self::Docker => "docker run --ulimit memlock=-1",
-            Self::Podman => "podman run --ulimit memlock=-1 (without root at most the limit of the user)",
+            Self::Podman => "podman run --ulimit memlock=-1, without root at most the user's own limit",
             Self::Kubernetes => {
                 "LimitMEMLOCK=infinity for containerd or crio on the node, and IPC_LOCK in the pod's \
                  securityContext.capabilities.add"

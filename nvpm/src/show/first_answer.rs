@@ -7,7 +7,7 @@ use crate::facts::all::{State, Status};
 use crate::facts::driver::{flavour, version};
 use crate::facts::fact::{Fact, Verdict};
 use crate::facts::never::never;
-use crate::facts::{caller, distances, guest, no_device, slow};
+use crate::facts::{caller, distances, guest, no_device, rates, slow};
 use crate::read::areas::NVIDIA_DRIVER;
 use crate::read::dma_buf;
 use crate::read::doubts::uncertain;
@@ -238,20 +238,23 @@ pub fn lines(machine: &Machine, status: &Status, width: usize) -> Vec<String> {
     let wanted = first_to_do(&status.facts);
     let last = wanted.map_or(Vec::new(), |fact| fitted("first to do", &cause_and_advice(machine, fact), width, room));
     if is_possible {
-        let slow: Vec<String> = slow::slow(machine).iter().map(slow::Slow::text).collect();
+        let mut slow: Vec<String> = slow::slow(machine).iter().map(slow::Slow::text).collect();
+        slow.extend(rates::shares(machine).into_iter().map(|share| share.text));
         // The slow pairs take their lines from the ways, which have the less to say.
         let of_ways = if slow.is_empty() { most } else { most.saturating_sub(1) };
         said.extend(listed("ways", &way_lines(machine), width, of_ways));
         let guest = guest::sentence(machine);
-        if !guest.is_empty() {
-            said.extend(fitted("not seen", &guest, width, most - 1));
+        if !guest.is_empty() && height > said.len() + last.len() + 1 {
+            said.extend(fitted("not seen", &guest, width, most / 3));
         }
-        let left = height.saturating_sub(said.len() + last.len()).min(most - 1);
+        let left = height.saturating_sub(said.len() + last.len() + 1).min(most);
         if !slow.is_empty() && left > 0 {
             said.extend(listed("slow", &slow, width, left));
         }
         let left = height.saturating_sub(said.len() + last.len());
-        said.extend(listed("programs", &program_lines(machine), width, left));
+        if left > 0 {
+            said.extend(listed("programs", &program_lines(machine), width, left));
+        }
     }
     said.iter().chain(&last).map(|line| clean(line)).collect()
 }
