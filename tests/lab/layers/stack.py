@@ -89,6 +89,11 @@ SERVICE = [TOP / name for name in ("init.d", "nv_peer_mem.conf")]
 NVPM_PARTS = "Cargo.lock Cargo.toml build compile data foreign keeper src sysroots"
 NVPM = [TOP / "nvpm" / name for name in NVPM_PARTS.split()]
 
+# The manifests of the other packages in nvpm/. The crates depend on nothing else of these packages.
+MANIFESTS = [
+    (TOP / f"nvpm/{part}/Cargo.toml").read_text(encoding="utf-8") for part in ("foreign", "keeper")
+]
+
 # What runs in guests, and the modules beside ours.
 GUEST = TOP / "tests/guest"
 MODULES = GUEST / "modules"
@@ -607,10 +612,10 @@ class Layers:
         self.stack = f"{self.nvpm_programs()}:{self.nvpm_tools()}"
 
     def nvpm_crates(self) -> str:
-        names = ("Cargo.toml", "Cargo.lock", "foreign", "keeper")
-        inputs = [*(TOP / "nvpm" / name for name in names), *TRUSTED]
+        inputs = [TOP / "nvpm/Cargo.toml", TOP / "nvpm/Cargo.lock", *TRUSTED]
         text = "crates of the programs in Rust (two minutes)"
-        return self.beside("nvpmcrates", self.lab_base, text, *inputs, network=True)
+        words = MANIFESTS
+        return self.beside("nvpmcrates", self.lab_base, text, *inputs, words=words, network=True)
 
     def nvpm_tools(self) -> str:
         """Makes the layers in which nvpm-bin is compiled for both processors."""
@@ -621,11 +626,10 @@ class Layers:
 
     def nvpm_compiled(self, arch: str) -> str:
         """Makes the layers with the crates of nvpm-bin, compiled for a release."""
-        names = ("Cargo.toml", "Cargo.lock", "compile", "foreign", "keeper")
-        inputs = [TOP / "nvpm" / name for name in names]
+        inputs = [TOP / "nvpm" / name for name in ("Cargo.toml", "Cargo.lock", "compile")]
         text = f"the crates of nvpm-bin, compiled for {arch} (a minute)"
         tools = self.nvpm_tools()
-        full = self.beside("nvpmcompiled", tools, text, *inputs, words=[arch])
+        full = self.beside("nvpmcompiled", tools, text, *inputs, words=[arch, *MANIFESTS])
         return f"{full}:{tools}"
 
     def nvpm_program(self, arch: str) -> str:
