@@ -291,7 +291,7 @@ refused_for_glibc() {
 
 # Tests the scripts of the service, of dkms and of the packages on systems that are made of files, and
 # which mistakes a sweep makes, what counts as prose, and which paths are dead.
-check_scripts() { PYTHONPATH=tests/lab python3 -B -m pytest -q -p no:cacheprovider tests/scripts tests/sweep tests/lab/checks tests/lab/run/test_stale.py; }
+check_scripts() { PYTHONPATH=tests/lab python3 -B -m pytest -q -p no:cacheprovider tests/scripts tests/sweep tests/lab/checks tests/lab/run/test_stale.py tests/lab/reports/test_programs_page.py; }
 
 # Runs updates and removals at which the power is cut or a disk is full with dkms itself.
 check_dkms_steps() {

@@ -5,9 +5,10 @@ table programs_by_pair tests what follows from the blocks on machines."""
 import re
 from pathlib import Path
 
-import programs_page
 import pytest
-from programs_page import PROGRAMS, TOP, Program
+
+from reports import programs_page
+from reports.programs_page import PROGRAMS, TOP, Program
 
 # A block names a repository and a version or commit, or says why it cannot.
 SOURCE = re.compile(
@@ -33,4 +34,4 @@ def test_names_are_unique() -> None:
 @pytest.mark.parametrize("file", programs_page.PAGES, ids=lambda file: file.name)
 def test_page(file: Path) -> None:
     old = file.read_text(encoding="utf-8")
-    assert old == programs_page.page(file, old), "run tests/nvpm/programs_page.py"
+    assert old == programs_page.page(file, old), "run tests/lab/reports/programs_page.py"

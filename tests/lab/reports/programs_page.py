@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-TOP = Path(__file__).resolve().parents[2]
+TOP = Path(__file__).resolve().parents[3]
 TABLE = TOP / "nvpm/data/programs.table"
 
-BEGIN = "<!-- tests/nvpm/programs_page.py writes the table from here on. -->"
+BEGIN = "<!-- tests/lab/reports/programs_page.py writes the table from here on. -->"
 END = "<!-- The table ends here. -->"
 ORDER_HEAD = (
     "| program | its ways, in its order | if a registration is refused | without a way "
