@@ -13,10 +13,11 @@ held() {
 	number=$(sed -n 's/^process=//p' "/tmp/$1.held")
 }
 
-# end_all: ends all holders.
+# end_all: ends all holders, and waits until the kernel has ended what they have left.
 end_all() {
 	pkill -KILL -f /lab/cuda/holder.py || true
 	wait_for "the holders' ends" eval '! pgrep -f /lab/cuda/holder.py'
+	wait_for "the end of their memory" driver_at_rest
 }
 
 # look CODE [COMMAND...]: runs nvpm used --json by COMMAND, and checks its exit code.

@@ -42,6 +42,7 @@ pod_forgets
 check "the OFED container unloads the module" ofed_begin
 check "openibd of 26.07 replaces OFED" eval "OPENIBD=26.07 ofed_load $FIRST"
 serves nvidia_peermem "with OFED 26.07"
+pod_forgets
 check "and back" ofed_start "$SECOND"
 serves nvidia_peermem "with the other OFED again"
 
