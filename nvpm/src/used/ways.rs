@@ -14,8 +14,6 @@ use crate::used::peer_share::{Share, shares};
 use crate::used::processes::Process;
 use crate::used::witnesses::{Buffers, Exporter, List, Peers, exporter};
 
-// TODO[HOLD]: no guest has made these registrations for the rules below.
-
 const PAGE: u64 = 4096;
 /// Registrations up to this length may be memory of the RDMA device itself, which is not pinned either.
 const DEVICE_MEMORY: u64 = 256 << 10;
