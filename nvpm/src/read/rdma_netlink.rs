@@ -79,7 +79,7 @@ fn request(command: u16, device: Option<u32>) -> Vec<u8> {
         body.extend(number.to_ne_bytes());
     }
     let mut found = ((HEAD + body.len()) as u32).to_ne_bytes().to_vec();
-    found.extend((NLDEV << 10 | command).to_ne_bytes());
+    found.extend(((NLDEV << 10) | command).to_ne_bytes());
     found.extend((REQUEST | DUMP).to_ne_bytes());
     found.extend(1_u32.to_ne_bytes());
     found.extend(0_u32.to_ne_bytes());

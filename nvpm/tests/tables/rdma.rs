@@ -59,7 +59,7 @@ pub fn message(list: &str, device: &str, words: &[&str]) -> Vec<u8> {
         body.extend(attribute(*table, &attribute(*object, &found)));
     }
     let length = u32::try_from(body.len() + 16).unwrap();
-    let kind = NLDEV << 10 | command;
+    let kind = (NLDEV << 10) | command;
     let mut found = length.to_ne_bytes().to_vec();
     found.extend([kind.to_ne_bytes(), MULTI.to_ne_bytes()].concat());
     found.extend([1, 0, 0, 0, 0, 0, 0, 0]);
