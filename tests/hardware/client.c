@@ -1,0 +1,834 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Does verbs and CUDA step by step: reads commands, one a line, and answers each with one line. The
+ * answer begins with `ok`, with `not` and a reason if something does not exist on this machine, or
+ * with the name of an error. The steps (steps.py) give the commands and know which answer is right,
+ * so this program has no contract of its own. It also runs at the far end of an ssh connection.
+ *
+ * CUDA is loaded at run time, because machines without CUDA's headers have the library.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#define BUFFERS		64
+#define REGIONS		8192
+#define WORDS		16
+#define RIGHTS		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | \
+			 IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* ---- CUDA, whose numbers are those of cuda.h ---- */
+
+struct location {
+	int type, id;
+};
+
+struct properties {
+	int type, handle_types;
+	struct location location;
+	void *windows;
+	unsigned char compression, rdma_capable;
+	unsigned short usage;
+	unsigned char reserved[4];
+};
+
+struct permission {
+	struct location location;
+	int flags;
+};
+
+#define DEVICE_MEMORY	1
+#define PINNED		1
+#define READ_WRITE	3
+#define ATTACH_GLOBAL	1
+#define SYNC_MEMOPS	6
+#define DMA_BUF		1
+#define INVALID_DEVICE	101
+
+typedef unsigned long long gpu_address;
+
+/* Calls that only some versions have are NULL if the library lacks them. */
+static struct {
+	int (*init)(unsigned int flags);
+	int (*count)(int *count);
+	int (*get)(int *device, int ordinal);
+	int (*name)(char *name, int size, int device);
+	int (*bus_id)(char *id, int size, int device);
+	int (*retain)(void **context, int device);
+	int (*current)(void *context);
+	int (*alloc)(gpu_address *address, size_t size);
+	int (*free)(gpu_address address);
+	int (*to_gpu)(gpu_address to, const void *from, size_t size);
+	int (*from_gpu)(void *to, gpu_address from, size_t size);
+	int (*set)(const void *value, int attribute, gpu_address address);
+	int (*default_pool)(void **pool, int device);
+	int (*from_pool)(gpu_address *address, size_t size, void *pool, void *stream);
+	int (*synchronize)(void *stream);
+	int (*managed)(gpu_address *address, size_t size, unsigned int flags);
+	int (*create)(unsigned long long *handle, size_t size, const struct properties *is,
+		      unsigned long long flags);
+	int (*release)(unsigned long long handle);
+	int (*reserve)(gpu_address *address, size_t size, size_t alignment, gpu_address wanted,
+		       unsigned long long flags);
+	int (*unreserve)(gpu_address address, size_t size);
+	int (*map)(gpu_address address, size_t size, size_t offset, unsigned long long handle,
+		   unsigned long long flags);
+	int (*unmap)(gpu_address address, size_t size);
+	int (*access)(gpu_address address, size_t size, const struct permission *who, size_t count);
+	int (*granularity)(size_t *size, const struct properties *is, int option);
+	int (*handle)(void *handle, gpu_address address, size_t size, int type,
+		      unsigned long long flags);
+	int (*error_name)(int error, const char **name);
+} cuda;
+
+static const struct {
+	const char *name;
+	void *call;
+} cuda_names[] = {
+	{ "cuInit", &cuda.init },
+	{ "cuDeviceGetCount", &cuda.count },
+	{ "cuDeviceGet", &cuda.get },
+	{ "cuDeviceGetName", &cuda.name },
+	{ "cuDeviceGetPCIBusId", &cuda.bus_id },
+	{ "cuDevicePrimaryCtxRetain", &cuda.retain },
+	{ "cuCtxSetCurrent", &cuda.current },
+	{ "cuMemAlloc_v2", &cuda.alloc },
+	{ "cuMemFree_v2", &cuda.free },
+	{ "cuMemcpyHtoD_v2", &cuda.to_gpu },
+	{ "cuMemcpyDtoH_v2", &cuda.from_gpu },
+	{ "cuPointerSetAttribute", &cuda.set },
+	{ "cuDeviceGetDefaultMemPool", &cuda.default_pool },
+	{ "cuMemAllocFromPoolAsync", &cuda.from_pool },
+	{ "cuStreamSynchronize", &cuda.synchronize },
+	{ "cuMemAllocManaged", &cuda.managed },
+	{ "cuMemCreate", &cuda.create },
+	{ "cuMemRelease", &cuda.release },
+	{ "cuMemAddressReserve", &cuda.reserve },
+	{ "cuMemAddressFree", &cuda.unreserve },
+	{ "cuMemMap", &cuda.map },
+	{ "cuMemUnmap", &cuda.unmap },
+	{ "cuMemSetAccess", &cuda.access },
+	{ "cuMemGetAllocationGranularity", &cuda.granularity },
+	{ "cuMemGetHandleForAddressRange", &cuda.handle },
+	{ "cuGetErrorName", &cuda.error_name },
+};
+
+enum kind { NONE, DEVICE, POOL, VMM, MANAGED, HOST };
+
+static struct buffer {
+	enum kind kind;
+	gpu_address address;
+	size_t size;
+	unsigned long long handle;
+} buffers[BUFFERS];
+
+static struct ibv_mr *regions[REGIONS];
+/* The address of each region for transfers. For a dma-buf, the library does not keep it. */
+static uint64_t bases[REGIONS];
+
+static int device;
+/* CUDA's context, which each thread has to choose. */
+static void *primary;
+/* The PCI address of the GPU. CUDA's numbers depend on the environment. */
+static const char *wanted_gpu, *wanted_device = "";
+static int port = 1, gid_index;
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_port_attr attributes;
+
+/* ---- answers ---- */
+
+static __attribute__((format(printf, 1, 2))) void answer(const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	vprintf(format, list);
+	va_end(list);
+	putchar('\n');
+	fflush(stdout);
+}
+
+static const char *errno_name(int error)
+{
+	static const struct {
+		int error;
+		const char *name;
+	} names[] = {
+		{ EFAULT, "EFAULT" }, { EINVAL, "EINVAL" }, { ENOMEM, "ENOMEM" },
+		{ EOPNOTSUPP, "EOPNOTSUPP" }, { EBUSY, "EBUSY" }, { EIO, "EIO" },
+		{ EPERM, "EPERM" }, { EAGAIN, "EAGAIN" }, { ENODEV, "ENODEV" },
+		{ EDQUOT, "EDQUOT" }, { EBADF, "EBADF" }, { EPROTONOSUPPORT, "EPROTONOSUPPORT" },
+	};
+	static char number[16];
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].error == error)
+			return names[i].name;
+	snprintf(number, sizeof(number), "errno-%d", error);
+	return number;
+}
+
+/* Answers with the name of CUDA's error, and returns whether there was one. */
+static bool failed(int error)
+{
+	const char *name = NULL;
+
+	if (!error)
+		return false;
+	if (cuda.error_name)
+		cuda.error_name(error, &name);
+	answer("%s", name ? name : "CUDA_ERROR");
+	return true;
+}
+
+static uint64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ull + time.tv_nsec;
+}
+
+static uint64_t number(char **words, int at)
+{
+	return words[at] ? strtoull(words[at], NULL, 0) : 0;
+}
+
+static struct buffer *buffer_of(char **words, int at)
+{
+	return &buffers[number(words, at) % BUFFERS];
+}
+
+static struct ibv_mr **region_of(char **words, int at)
+{
+	return &regions[number(words, at) % REGIONS];
+}
+
+/* ---- memory ---- */
+
+/* Finds the wanted GPU, or takes the first. Returns an error of CUDA. */
+static int find_gpu(void)
+{
+	int count = 0, i, error;
+	char id[64];
+
+	error = cuda.count(&count);
+	for (i = 0; !error && i < count; i++) {
+		error = cuda.get(&device, i);
+		if (!error && wanted_gpu)
+			error = cuda.bus_id(id, sizeof(id), device);
+		if (!error && (!wanted_gpu || !strcasecmp(id, wanted_gpu)))
+			return 0;
+	}
+	return error ? error : INVALID_DEVICE;
+}
+
+static bool open_cuda(void)
+{
+	static bool is_open;
+	void *library;
+	size_t i;
+
+	if (is_open)
+		return true;
+	library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+	if (!library) {
+		answer("not libcuda.so.1 cannot be loaded: %s", dlerror());
+		return false;
+	}
+	for (i = 0; i < sizeof(cuda_names) / sizeof(cuda_names[0]); i++)
+		*(void **)cuda_names[i].call = dlsym(library, cuda_names[i].name);
+	if (!cuda.init || !cuda.count || !cuda.get || !cuda.bus_id || !cuda.retain ||
+	    !cuda.current || !cuda.alloc || !cuda.free || !cuda.to_gpu || !cuda.from_gpu) {
+		answer("not libcuda.so.1 lacks calls");
+		return false;
+	}
+	if (failed(cuda.init(0)) || failed(find_gpu()) ||
+	    failed(cuda.retain(&primary, device)) || failed(cuda.current(primary)))
+		return false;
+	is_open = true;
+	return true;
+}
+
+static void list_gpus(void)
+{
+	char id[64], name[128];
+	int count = 0, i, one;
+
+	if (!open_cuda() || failed(cuda.count(&count)))
+		return;
+	printf("ok");
+	for (i = 0; i < count; i++)
+		if (!cuda.get(&one, i) && !cuda.bus_id(id, sizeof(id), one) &&
+		    !cuda.name(name, sizeof(name), one))
+			printf(";%s %s", id, name);
+	answer("%s", "");
+}
+
+static bool alloc_vmm(struct buffer *buffer, size_t size, bool is_capable)
+{
+	struct properties is = { .type = PINNED, .location = { DEVICE_MEMORY, device } };
+	struct permission who = { .location = is.location, .flags = READ_WRITE };
+	size_t page = 0;
+
+	if (!cuda.create || !cuda.map || !cuda.access || !cuda.reserve || !cuda.granularity) {
+		answer("not libcuda.so.1 lacks cuMemCreate");
+		return false;
+	}
+	is.rdma_capable = is_capable;
+	if (failed(cuda.granularity(&page, &is, 0)))
+		return false;
+	size = (size + page - 1) / page * page;
+	if (failed(cuda.create(&buffer->handle, size, &is, 0)) ||
+	    failed(cuda.reserve(&buffer->address, size, 0, 0, 0)) ||
+	    failed(cuda.map(buffer->address, size, 0, buffer->handle, 0)) ||
+	    failed(cuda.access(buffer->address, size, &who, 1)))
+		return false;
+	buffer->size = size;
+	buffer->kind = VMM;
+	return true;
+}
+
+static void alloc(struct buffer *buffer, const char *kind, size_t size)
+{
+	unsigned int one = 1;
+	void *pool, *host;
+
+	if (buffer->kind != NONE) {
+		answer("in-use");
+		return;
+	}
+	if (!strcmp(kind, "host")) {
+		host = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (host == MAP_FAILED) {
+			answer("%s", errno_name(errno));
+			return;
+		}
+		buffer->address = (uintptr_t)host;
+		buffer->kind = HOST;
+	} else if (!open_cuda()) {
+		return;
+	} else if (!strcmp(kind, "device")) {
+		if (failed(cuda.alloc(&buffer->address, size)))
+			return;
+		/* RDMA must not read memory before a copy to that memory is complete. */
+		if (cuda.set)
+			cuda.set(&one, SYNC_MEMOPS, buffer->address);
+		buffer->kind = DEVICE;
+	} else if (!strcmp(kind, "pool")) {
+		if (!cuda.default_pool || !cuda.from_pool || !cuda.synchronize) {
+			answer("not libcuda.so.1 lacks pools");
+			return;
+		}
+		if (failed(cuda.default_pool(&pool, device)) ||
+		    failed(cuda.from_pool(&buffer->address, size, pool, NULL)) ||
+		    failed(cuda.synchronize(NULL)))
+			return;
+		buffer->kind = POOL;
+	} else if (!strcmp(kind, "managed")) {
+		if (!cuda.managed) {
+			answer("not libcuda.so.1 lacks cuMemAllocManaged");
+			return;
+		}
+		if (failed(cuda.managed(&buffer->address, size, ATTACH_GLOBAL)))
+			return;
+		buffer->kind = MANAGED;
+	} else {
+		if (!alloc_vmm(buffer, size, !strcmp(kind, "vmm")))
+			return;
+		answer("ok");
+		return;
+	}
+	buffer->size = size;
+	answer("ok");
+}
+
+static void free_buffer(struct buffer *buffer)
+{
+	int error = 0;
+
+	switch (buffer->kind) {
+	case NONE:
+		answer("nothing");
+		return;
+	case HOST:
+		munmap((void *)(uintptr_t)buffer->address, buffer->size);
+		break;
+	case VMM:
+		error = cuda.unmap(buffer->address, buffer->size);
+		if (!error)
+			error = cuda.release(buffer->handle);
+		if (!error)
+			error = cuda.unreserve(buffer->address, buffer->size);
+		break;
+	default:
+		error = cuda.free(buffer->address);
+	}
+	buffer->kind = NONE;
+	if (!failed(error))
+		answer("ok");
+}
+
+/* Fills host memory with bytes that follow from a seed and from their place. */
+static void pattern(unsigned char *bytes, size_t first, size_t length, uint64_t seed)
+{
+	size_t i;
+
+	for (i = 0; i < length; i++) {
+		uint64_t x = (first + i + 1) * 0x9e3779b97f4a7c15ull ^ seed * 0xd1342543de82ef95ull;
+
+		x ^= x >> 29;
+		bytes[i] = x * 0xbf58476d1ce4e5b9ull >> 56;
+	}
+}
+
+static int put(struct buffer *buffer, size_t skip, const void *bytes, size_t length)
+{
+	if (buffer->kind == HOST)
+		memcpy((char *)(uintptr_t)buffer->address + skip, bytes, length);
+	else
+		return cuda.to_gpu(buffer->address + skip, bytes, length);
+	return 0;
+}
+
+static int fetch(struct buffer *buffer, size_t skip, void *bytes, size_t length)
+{
+	if (buffer->kind == HOST)
+		memcpy(bytes, (char *)(uintptr_t)buffer->address + skip, length);
+	else
+		return cuda.from_gpu(bytes, buffer->address + skip, length);
+	return 0;
+}
+
+/* fill BUFFER SKIP LENGTH SEED, compare BUFFER SKIP LENGTH SEED: the seed 0 stands for zeroes. */
+static void contents(struct buffer *buffer, size_t skip, size_t length, uint64_t seed, bool fill)
+{
+	unsigned char *expected = calloc(1, length), *found = malloc(length);
+	size_t i;
+
+	if (!expected || !found || skip + length > buffer->size) {
+		answer("too-long");
+	} else {
+		if (seed)
+			pattern(expected, 0, length, seed);
+		if (fill) {
+			if (!failed(put(buffer, skip, expected, length)))
+				answer("ok");
+		} else if (!failed(fetch(buffer, skip, found, length))) {
+			for (i = 0; i < length && expected[i] == found[i]; i++)
+				;
+			if (i == length)
+				answer("ok");
+			else
+				answer("differs at byte %zu", i);
+		}
+	}
+	free(expected);
+	free(found);
+}
+
+/* word BUFFER SKIP: answers with the eight bytes there as a number. */
+static void say_word(struct buffer *buffer, size_t skip)
+{
+	uint64_t value = 0;
+
+	if (skip + sizeof(value) > buffer->size)
+		answer("too-long");
+	else if (!failed(fetch(buffer, skip, &value, sizeof(value))))
+		answer("ok %" PRIu64, value);
+}
+
+/* ---- registrations ---- */
+
+/* Finds the best GID: RoCE v2 before v1, IPv4 before IPv6, global before link-local. */
+static void choose_gid(void)
+{
+	int i, score, best = -1;
+	char path[256], kind[64];
+	union ibv_gid gid;
+	FILE *file;
+
+	for (i = 0; i < attributes.gid_tbl_len && i < 256; i++) {
+		static const uint8_t zero[16], mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+		if (ibv_query_gid(context, port, i, &gid) || !memcmp(gid.raw, zero, 16))
+			continue;
+		kind[0] = 0;
+		snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/%d/gid_attrs/types/%d",
+			 ibv_get_device_name(context->device), port, i);
+		file = fopen(path, "re");
+		if (file) {
+			if (!fgets(kind, sizeof(kind), file))
+				kind[0] = 0;
+			fclose(file);
+		}
+		score = (strstr(kind, "v2") ? 4 : 0) + (memcmp(gid.raw, mapped, 12) ? 0 : 2) +
+			(gid.raw[0] == 0xfe && gid.raw[1] == 0x80 ? 0 : 1);
+		if (score > best) {
+			best = score;
+			gid_index = i;
+		}
+	}
+}
+
+static void open_verbs(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	int i;
+
+	for (i = 0; list && list[i] && !context; i++)
+		if (!*wanted_device || !strcmp(wanted_device, ibv_get_device_name(list[i])))
+			context = ibv_open_device(list[i]);
+	if (list)
+		ibv_free_device_list(list);
+	if (!context) {
+		answer("not the RDMA device %s cannot be opened", wanted_device);
+		return;
+	}
+	pd = ibv_alloc_pd(context);
+	if (!pd || ibv_query_port(context, port, &attributes)) {
+		answer("%s", errno_name(errno));
+		return;
+	}
+	choose_gid();
+	answer("ok");
+}
+
+static struct ibv_mr *reg(uint64_t address, size_t length)
+{
+	struct ibv_mr *mr;
+	int rights = RIGHTS;
+
+	mr = ibv_reg_mr(pd, (void *)(uintptr_t)address, length, rights);
+	/* A device without atomic operations may refuse the right to them. */
+	if (!mr && (errno == EINVAL || errno == EOPNOTSUPP)) {
+		rights &= ~IBV_ACCESS_REMOTE_ATOMIC;
+		mr = ibv_reg_mr(pd, (void *)(uintptr_t)address, length, rights);
+	}
+	return mr;
+}
+
+/* Registers a buffer by dma-buf. Returns NULL and sets errno, or the reason why this is not possible. */
+static struct ibv_mr *reg_dma_buf(struct buffer *buffer, size_t length, const char **reason)
+{
+	struct ibv_mr *mr = NULL;
+	int fd = -1, error;
+
+	*reason = NULL;
+	if (!cuda.handle) {
+		*reason = "libcuda.so.1 exports no dma-buf";
+		return NULL;
+	}
+	error = cuda.handle(&fd, buffer->address, length, DMA_BUF, 0);
+	if (error) {
+		*reason = "cuMemGetHandleForAddressRange";
+		if (cuda.error_name)
+			cuda.error_name(error, reason);
+		return NULL;
+	}
+	mr = ibv_reg_dmabuf_mr(pd, 0, length, buffer->address, fd,
+			       RIGHTS & ~IBV_ACCESS_REMOTE_ATOMIC);
+	error = errno;
+	close(fd);
+	errno = error;
+	return mr;
+}
+
+static void keep(struct ibv_mr **place, struct ibv_mr *mr, uint64_t base)
+{
+	if (!mr) {
+		answer("%s", errno_name(errno));
+		return;
+	}
+	*place = mr;
+	bases[place - regions] = base;
+	answer("ok");
+}
+
+static void dereg(struct ibv_mr **place)
+{
+	int error;
+
+	if (!*place) {
+		answer("nothing");
+		return;
+	}
+	error = ibv_dereg_mr(*place);
+	*place = NULL;
+	answer("%s", error ? errno_name(error) : "ok");
+}
+
+/* Tries to register the parent's memory in a child, as programs do that fork. */
+static void reg_in_child(struct buffer *buffer, size_t length)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		errno = 0;
+		_exit(reg(buffer->address, length) ? 0 : errno);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		answer("child-died");
+	else
+		answer("%s", WEXITSTATUS(status) ? errno_name(WEXITSTATUS(status)) : "ok");
+}
+
+/* ---- many at once ---- */
+
+static struct crowd {
+	pthread_t thread;
+	struct buffer *buffer;
+	uint64_t first, count, length, skip;
+	const char *how;
+	bool is_end;
+	int error;
+	/* Nanoseconds of registering and deregistering, one pair for each round. */
+	uint64_t *times;
+} crowds[64];
+
+static void *work(void *argument)
+{
+	struct crowd *crowd = argument;
+	uint64_t i;
+
+	for (i = crowd->first; i < crowd->first + crowd->count && !crowd->error; i++) {
+		if (crowd->is_end) {
+			crowd->error = ibv_dereg_mr(regions[i]);
+			regions[i] = NULL;
+			continue;
+		}
+		regions[i] = reg(crowd->buffer->address + i * crowd->skip, crowd->length);
+		if (!regions[i])
+			crowd->error = errno;
+	}
+	return NULL;
+}
+
+/* storm BUFFER THREADS COUNT LENGTH: makes COUNT registrations at once. calm: ends all of them. */
+static void storm(struct buffer *buffer, uint64_t threads, uint64_t count, uint64_t length)
+{
+	static uint64_t made, by;
+	bool is_end = !buffer;
+	int error = 0;
+	uint64_t i;
+
+	if (!is_end) {
+		made = count;
+		by = threads;
+	}
+	if (!by || by > 64 || made > REGIONS || made % by) {
+		answer("EINVAL");
+		return;
+	}
+	for (i = 0; i < by; i++) {
+		crowds[i] = (struct crowd){
+			.buffer = buffer, .first = i * (made / by), .count = made / by,
+			.length = length, .is_end = is_end,
+		};
+		if (buffer && buffer->size > length)
+			crowds[i].skip = (buffer->size - length) / made;
+		pthread_create(&crowds[i].thread, NULL, work, &crowds[i]);
+	}
+	for (i = 0; i < by; i++) {
+		pthread_join(crowds[i].thread, NULL);
+		error = error ? error : crowds[i].error;
+	}
+	answer("%s", error ? errno_name(error) : "ok");
+}
+
+static void *measure(void *argument)
+{
+	struct crowd *crowd = argument;
+	const char *reason;
+	struct ibv_mr *mr;
+	uint64_t i, begun, between;
+
+	if (primary)
+		cuda.current(primary);
+	for (i = 0; i < crowd->count && !crowd->error; i++) {
+		begun = now();
+		if (!strcmp(crowd->how, "dmabuf"))
+			mr = reg_dma_buf(crowd->buffer, crowd->length, &reason);
+		else
+			mr = reg(crowd->buffer->address, crowd->length);
+		between = now();
+		if (!mr) {
+			crowd->error = errno ? errno : EINVAL;
+			break;
+		}
+		crowd->error = ibv_dereg_mr(mr);
+		crowd->times[2 * i] = between - begun;
+		crowd->times[2 * i + 1] = now() - between;
+	}
+	return NULL;
+}
+
+static int by_value(const void *left, const void *right)
+{
+	const uint64_t *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* time BUFFER LENGTH COUNT THREADS HOW: answers with the medians of registering and deregistering, ns. */
+static void timed(struct buffer *buffer, uint64_t length, uint64_t count, uint64_t threads,
+		  const char *how)
+{
+	uint64_t *all[2], i, j;
+	int error = 0;
+
+	if (!threads || threads > 64 || !count || length > buffer->size) {
+		answer("EINVAL");
+		return;
+	}
+	for (i = 0; i < threads; i++) {
+		crowds[i] = (struct crowd){
+			.buffer = buffer, .count = count, .length = length, .how = how,
+			.times = calloc(2 * count, sizeof(uint64_t)),
+		};
+		pthread_create(&crowds[i].thread, NULL, measure, &crowds[i]);
+	}
+	for (j = 0; j < 2; j++)
+		all[j] = calloc(threads * count, sizeof(uint64_t));
+	for (i = 0; i < threads; i++) {
+		pthread_join(crowds[i].thread, NULL);
+		error = error ? error : crowds[i].error;
+		for (j = 0; j < 2 * count; j++)
+			all[j % 2][i * count + j / 2] = crowds[i].times[j];
+		free(crowds[i].times);
+	}
+	for (j = 0; j < 2; j++)
+		qsort(all[j], threads * count, sizeof(uint64_t), by_value);
+	if (error)
+		answer("%s", errno_name(error));
+	else
+		answer("ok %" PRIu64 " %" PRIu64, all[0][threads * count / 2],
+		       all[1][threads * count / 2]);
+	free(all[0]);
+	free(all[1]);
+}
+
+/* ---- the commands ---- */
+
+static void atomics(void)
+{
+	struct ibv_device_attr is;
+
+	if (ibv_query_device(context, &is))
+		answer("%s", errno_name(errno));
+	else if (is.atomic_cap == IBV_ATOMIC_NONE)
+		answer("not the device has no atomic operations");
+	else
+		answer("ok");
+}
+
+static void obey(char **words)
+{
+	const char *word = words[0], *reason;
+	struct ibv_mr *mr;
+	uint64_t base;
+
+	if (!strcmp(word, "gpus")) {
+		list_gpus();
+	} else if (!strcmp(word, "cuda")) {
+		if (open_cuda())
+			answer("ok");
+	} else if (!strcmp(word, "verbs")) {
+		open_verbs();
+	} else if (!strcmp(word, "alloc") && words[2]) {
+		alloc(buffer_of(words, 1), words[2], number(words, 3));
+	} else if (!strcmp(word, "free")) {
+		free_buffer(buffer_of(words, 1));
+	} else if (!strcmp(word, "where")) {
+		answer("ok %llu %zu", buffer_of(words, 1)->address, buffer_of(words, 1)->size);
+	} else if (!strcmp(word, "fill") || !strcmp(word, "compare")) {
+		contents(buffer_of(words, 1), number(words, 2), number(words, 3), number(words, 4),
+			 word[0] == 'f');
+	} else if (!strcmp(word, "word")) {
+		say_word(buffer_of(words, 1), number(words, 2));
+	} else if (!pd) {
+		answer("not the RDMA device is not open");
+	} else if (!strcmp(word, "reg")) {
+		base = buffer_of(words, 2)->address + number(words, 3);
+		keep(region_of(words, 1), reg(base, number(words, 4)), base);
+	} else if (!strcmp(word, "regraw")) {
+		base = number(words, 2);
+		keep(region_of(words, 1), reg(base, number(words, 3)), base);
+	} else if (!strcmp(word, "regbuf")) {
+		mr = reg_dma_buf(buffer_of(words, 2), number(words, 3), &reason);
+		if (reason)
+			answer("not %s", reason);
+		else
+			keep(region_of(words, 1), mr, buffer_of(words, 2)->address);
+	} else if (!strcmp(word, "key")) {
+		mr = *region_of(words, 1);
+		if (mr)
+			answer("ok %" PRIu64 " %u", bases[number(words, 1) % REGIONS], mr->rkey);
+		else
+			answer("nothing");
+	} else if (!strcmp(word, "dereg")) {
+		dereg(region_of(words, 1));
+	} else if (!strcmp(word, "child")) {
+		reg_in_child(buffer_of(words, 1), number(words, 2));
+	} else if (!strcmp(word, "storm")) {
+		storm(buffer_of(words, 1), number(words, 2), number(words, 3), number(words, 4));
+	} else if (!strcmp(word, "calm")) {
+		storm(NULL, 0, 0, 0);
+	} else if (!strcmp(word, "time") && words[5]) {
+		timed(buffer_of(words, 1), number(words, 2), number(words, 3), number(words, 4),
+		      words[5]);
+	} else if (!strcmp(word, "atomics")) {
+		atomics();
+	} else {
+		answer("unknown-command");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	char line[1024], *words[WORDS + 1], *rest;
+	int i, count;
+
+	for (i = 1; i + 1 < argc; i += 2) {
+		if (!strcmp(argv[i], "--gpu"))
+			wanted_gpu = argv[i + 1];
+		else if (!strcmp(argv[i], "--device"))
+			wanted_device = argv[i + 1];
+		else if (!strcmp(argv[i], "--port"))
+			port = atoi(argv[i + 1]);
+	}
+	/* A client must not outlive the step that has started it, and would keep memory registered. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (fgets(line, sizeof(line), stdin)) {
+		count = 0;
+		for (rest = line; count < WORDS && (words[count] = strtok_r(rest, " \n", &rest)); )
+			count++;
+		words[count] = NULL;
+		if (!count)
+			continue;
+		/* Each command has fewer words than the array, whose rest must be NULL. */
+		for (i = count; i <= WORDS; i++)
+			words[i] = NULL;
+		obey(words);
+	}
+	return 0;
+}
