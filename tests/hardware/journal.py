@@ -39,18 +39,26 @@ class Journal:
 
     def undo(self, *what: str) -> None:
         """Notes an act that has to be undone. The caller does the act after this call."""
-        number = sum(record["is"] == "undo" for record in read(self.path.parent))
+        number = sum(record["is"] == "undo" for record in self.records())
         self.write("undo", number=number, what=list(what))
+
+    def records(self) -> List[Record]:
+        """Returns the records by the open file, which is there also if somebody removes it."""
+        return parsed(os.pread(self.file, os.fstat(self.file).st_size, 0))
 
 
 def read(directory: Path) -> List[Record]:
-    """Returns the records. A line that was cut off by a crash is left out."""
+    """Returns the records of a run, or none if there is no journal."""
     try:
-        lines = (directory / NAME).read_text(encoding="utf-8", errors="replace").split("\n")
+        return parsed((directory / NAME).read_bytes())
     except OSError:
         return []
+
+
+def parsed(data: bytes) -> List[Record]:
+    """Returns the records. A line that was cut off by a crash is left out."""
     records = []
-    for line in lines:
+    for line in data.decode(errors="replace").split("\n"):
         try:
             record = json.loads(line)
         except ValueError:

@@ -218,7 +218,7 @@ def put_back() -> int:
         tell(f"The run in {directory} is still going on (process {supervisor}).")
         return REFUSED
     undo.ignore_signals()
-    for text in undo.undo_all(directory):
+    for text in undo.undo_all(Journal(directory)):
         tell("  !! " + text)
     records = journal.read(directory)
     if not journal.first(records, "end"):

@@ -52,7 +52,7 @@ class Supervisor:
         finally:
             undo.ignore_signals()
             say("putting everything back")
-            stays = undo.undo_all(self.directory)
+            stays = undo.undo_all(self.journal)
             for text in stays:
                 say("  !! " + text)
             self.journal.write("end", why=why, stays=stays)
@@ -94,7 +94,7 @@ class Supervisor:
             return verdict
         lines = [
             record["word"]
-            for record in journal.read(self.directory)
+            for record in self.journal.records()
             if record["is"] == "line" and record["step"] == step.name
         ]
         if verdict == CRASHED or "bad" in lines:
@@ -130,7 +130,7 @@ class Supervisor:
         return HUNG
 
     def line(self, word: str, text: str) -> None:
-        name = journal.unfinished_step(journal.read(self.directory))
+        name = journal.unfinished_step(self.journal.records())
         self.journal.write("line", step=name, word=word, text=text)
 
     def be_step(self, step: Step, before: Any) -> None:

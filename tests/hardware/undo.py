@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Dict, List
 
 import machine
-from journal import Journal, first, read, to_undo
+from journal import Journal, first, to_undo
 
 LIMIT = 60
 OURS = "nv_peer_mem"
@@ -17,10 +17,9 @@ OURS = "nv_peer_mem"
 MARKER = "nv_peer_mem_marker"
 
 
-def undo_all(directory: Path) -> List[str]:
+def undo_all(journal: Journal) -> List[str]:
     """Undoes what is left to be undone, and returns what could not be undone."""
-    journal = Journal(directory)
-    records = read(directory)
+    records = journal.records()
     failures = []
     rebooted = first(records, "begin").get("boot", "") != machine.boot()
     for act in to_undo(records):
