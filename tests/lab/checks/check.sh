@@ -361,10 +361,13 @@ check_container() {
 	python3 -B -m pytest -q -p no:cacheprovider tests/container
 }
 
+# Tests the tests for hardware, on nodes that are made of files.
+check_hardware() { python3 -B -m pytest -q -p no:cacheprovider tests/hardware; }
+
 # Checks how Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
 	local written=(nvpm/licences tests/container tests/compare tests/explain tests/nvpm tests/preload)
-	written+=(tests/scripts tests/lab tests/host tests/sweep)
+	written+=(tests/scripts tests/lab tests/hardware tests/host tests/sweep)
 	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda tests/doubles)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"
