@@ -12,6 +12,7 @@ import journal
 import look
 import machine
 import page
+import peer
 import private
 import supervise
 import undo
@@ -60,6 +61,12 @@ def options() -> argparse.Namespace:
     parser.add_argument("--limit", type=int, metavar="SECONDS", help="the most for each step")
     parser.add_argument("--no-measure", action="store_true", help="leave out the measurements")
     parser.add_argument(
+        "--peer",
+        metavar="HOST",
+        help="also transfer between this machine and another, which ssh reaches without a password",
+    )
+    parser.add_argument("--peer-device", metavar="DEVICE", help="the RDMA device there")
+    parser.add_argument(
         "--built",
         metavar="DIRECTORY",
         help="take nv_peer_mem.ko, nv_peer_mem_callback.ko and hardware-client from here",
@@ -68,7 +75,12 @@ def options() -> argparse.Namespace:
         "--undo", action="store_true", help="put back what a run that was killed has left"
     )
     parser.add_argument("--page", action="store_true", help="show the page of the newest run again")
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    if chosen.peer and not peer.HOST.match(chosen.peer):
+        parser.error("--peer: this is not the name of a machine")
+    if chosen.peer_device and not peer.DEVICE.match(chosen.peer_device):
+        parser.error("--peer-device: this is not the name of an RDMA device")
+    return chosen
 
 
 def tell(text: str = "") -> None:
@@ -87,9 +99,9 @@ def main() -> int:
     tell(report)
     tell()
     pairs = pairs_of(found, chosen.pair)
-    steps = plan(pairs, not chosen.no_measure, not chosen.built)
+    steps = plan(pairs, not chosen.no_measure, not chosen.built, bool(chosen.peer))
     steps = wanted_steps(steps, chosen.only, chosen.limit)
-    tell_plan(found, pairs, steps)
+    tell_plan(found, chosen, pairs, steps)
     if not may_begin(found, chosen, pairs):
         return REFUSED
     if chosen.dry_run:
@@ -119,7 +131,9 @@ def wanted_steps(steps: List[Step], names: List[str], limit: Optional[int]) -> L
     return [step for step in steps if not names or not step.pair or step.last in names]
 
 
-def tell_plan(found: look.Facts, pairs: List[Pair], steps: List[Step]) -> None:
+def tell_plan(
+    found: look.Facts, chosen: argparse.Namespace, pairs: List[Pair], steps: List[Step]
+) -> None:
     seconds = sum(step.takes for step in steps)
     tell(f"This run tries {len(pairs)} pairs of a GPU and an RDMA device:")
     for pair in pairs:
@@ -132,6 +146,8 @@ def tell_plan(found: look.Facts, pairs: List[Pair], steps: List[Step]) -> None:
     for name, module in sorted(found["modules"].items()):
         tell("Loaded now: {} {}".format(name, module["version"]).rstrip())
     tell()
+    if not chosen.peer:
+        tell(page.WITHOUT_PEER)
     tell("Not tried by this version:")
     for text in page.NEVER:
         tell("  " + text)
@@ -183,6 +199,7 @@ def begin(
         boot=machine.boot(),
         version=version_of(source, chosen.built),
         plan=[step.name for step in steps],
+        peer=bool(chosen.peer),
         pairs=[f"{pair.name} {pair.pci}" for pair in pairs],
     )
     tell(f"The journal, the page and the archive are in {directory}")

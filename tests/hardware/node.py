@@ -24,6 +24,7 @@ class Node:
         for names, double in ((KMOD, "kmod"), (TOOLS, "tools")):
             for name in names:
                 (root / "bin" / name).symlink_to(HERE / "doubles" / double)
+        (root / "bin/ssh").symlink_to(HERE / "doubles/ssh")
         client = (HERE / "doubles/client.py").read_text(encoding="utf-8")
         self.put("client", f"#!{sys.executable} -BS\n{client}")
         self.put("proc/sys/kernel/osrelease", "6.0-test")

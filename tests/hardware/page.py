@@ -16,12 +16,12 @@ from journal import Record
 
 # What this version does not try at all. The program says so itself, on every page.
 NEVER = (
-    "two nodes: transfers to another machine over a cable",
     "several GPUs or RDMA devices in one registration or transfer",
     "the service, the packages and dkms: this run installs nothing",
     "faults of driver, core and device: only the lab's doubles make them (tests/guest/scenarios)",
     "what the device still reaches without an error: only the emulated ConnectX sees every access",
 )
+WITHOUT_PEER = "Not tried without --peer HOST: transfers to another machine"
 GOOD, WRONG, NOTHING = 0, 1, 3
 # The lab's bound for ours / nvidia-peermem is 1 (docs/performance/results.md); a clock on real
 # hardware varies, so a twentieth more is allowed here.
@@ -72,6 +72,8 @@ def made(directory: Path) -> Tuple[List[str], int]:
     lines += part("Held", records, steps, [n for n in steps if n not in wrong], ())
     lines += part("Could not be tried", records, steps, list(steps), ("not",))
     lines += figures(records)
+    if not begin.get("peer"):
+        lines.append(WITHOUT_PEER)
     lines += ["Not tried by this version:"] + ["  " + text for text in NEVER] + [""]
     lines += [
         f"Please send {directory / ARCHIVE}",
@@ -225,6 +227,9 @@ def names_here() -> List[str]:
 def keep(directory: Path, whole: str) -> None:
     """Writes the archive. It has no file that could have names but after these are taken out."""
     names = names_here()
+    for act in journal.read(directory):
+        if act["is"] == "undo" and act["what"][0] == "remove":
+            names.append(act["what"][1].split("@")[-1])
     files = {PAGE: whole}
     for name in (journal.NAME, "nvpm.txt", "build.log", "client.log"):
         try:

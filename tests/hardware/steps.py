@@ -12,6 +12,7 @@ import built
 import look
 import machine
 import measure
+import peer
 import traces
 import undo
 from journal import Journal
@@ -194,7 +195,7 @@ def kinds(c: Context) -> None:
                 continue
             said = client.ask("alloc", 0, kind, BLOCK)
             if said.startswith("not ") or said == "CUDA_ERROR_NOT_SUPPORTED":
-                c.no(f"{text}: {said}")
+                c.no("{}: {}".format(text, said[4:] if said.startswith("not ") else said))
                 continue
             if said != "ok":
                 c.bad(f"{text} is allocated: {said}")
@@ -461,12 +462,14 @@ OF_A_PAIR = (
 )  # type: Tuple[Tuple[str, Callable[[Context], None], int, int, str], ...]
 
 
-def plan(pairs: List[Pair], is_measured: bool, builds: bool) -> List[Step]:
+def plan(pairs: List[Pair], is_measured: bool, builds: bool, has_peer: bool = False) -> List[Step]:
     """Returns the steps of a run, in order."""
     steps = [
         Step("build", prepare, built.MODULE_LIMIT + 300, 120 if builds else 1),
         Step("take-out", take_out, 300, 2, needs=("build",)),
     ]
+    if has_peer:
+        steps.append(Step("peer", peer.carry, 180, 5, needs=("build",)))
     for mode in (PERSISTENT, REVOCABLE):
         load = f"{mode}/load"
         steps.append(Step(load, put_in, 300, 2, "parameters", None, mode, ("take-out",)))
@@ -474,6 +477,11 @@ def plan(pairs: List[Pair], is_measured: bool, builds: bool) -> List[Step]:
             for name, act, limit, takes, lab in OF_A_PAIR:
                 whole = f"{mode}/{pair.name}/{name}"
                 steps.append(Step(whole, act, limit, takes, lab, pair, mode, (load,)))
+            for name, act, limit, takes, lab in peer.OF_PEER if has_peer else ():
+                if act is not peer.measured or is_measured:
+                    whole = f"{mode}/{pair.name}/{name}"
+                    needs = (load, "peer")
+                    steps.append(Step(whole, act, limit, takes, lab, pair, mode, needs))
             if is_measured:
                 whole = f"{mode}/{pair.name}/measure"
                 steps.append(Step(whole, measure.ours, 600, 30, "bench", pair, mode, (load,)))

@@ -37,16 +37,15 @@ class Pair(NamedTuple):
 
 
 class Client:
-    """A client process. With PREFIX, such as ssh and its words, it runs on another machine."""
+    """A client process. A command INSTEAD starts it on another machine."""
 
     def __init__(
-        self, program: str, pair: Pair, journal: Journal, prefix: Sequence[str] = ()
+        self, program: str, pair: Pair, journal: Journal, instead: Sequence[str] = ()
     ) -> None:
-        command = [*prefix, program, "--gpu", pair.pci, "--device", pair.device]
-        command += ["--port", str(pair.port)]
+        command = [program, "--gpu", pair.pci, "--device", pair.device, "--port", str(pair.port)]
         self.read = b""
         self.process = subprocess.Popen(
-            command,
+            list(instead) or command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

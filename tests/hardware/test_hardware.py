@@ -250,6 +250,30 @@ def test_what_cannot_be_put_back_is_said(node: Node) -> None:
     assert node.run("--dry-run") == 0
 
 
+def test_a_peer(node: Node) -> None:
+    before = set(Path("/tmp").glob("nv_peer_mem-hardware.*"))
+    assert (
+        node.run("--peer", "root@other", "--only", "peer-transfers", "--only", "peer-killed") == 0
+    )
+    for name in ("peer-transfers", "peer-killed"):
+        assert node.verdicts()[OF_PAIR + name] == "held"
+    assert node.verdicts()["peer"] == "held"
+    assert set(Path("/tmp").glob("nv_peer_mem-hardware.*")) == before
+    with tarfile.open(node.directory() / page.ARCHIVE) as archive:
+        whole = archive.extractfile("nv_peer_mem-hardware/journal").read()  # type: ignore[union-attr]
+    assert b"other" not in whole
+
+
+def test_a_peer_that_is_not_reached(node: Node) -> None:
+    assert node.run("--peer", "unreachable", "--only", "kinds", "--only", "peer-killed") == 0
+    assert node.verdicts()["peer"] == "not tried"
+    assert node.verdicts()[OF_PAIR + "peer-killed"] == "not tried"
+    assert "No route to host" in node.page()
+    assert node.run("--peer", "-oProxyCommand=x") == 2
+    assert node.run("--peer=-oProxyCommand=x") == 2
+    assert "not the name of a machine" in node.output
+
+
 def test_our_own_module_and_its_marker_come_back(node: Node) -> None:
     node.put("sys/module/nv_peer_mem/parameters/persistent_api_support", "0")
     node.put("sys/module/nv_peer_mem/holders/nvidia_peermem")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Dict, List
 
 import machine
+import peer
 from journal import Journal, first, to_undo
 
 LIMIT = 60
@@ -23,7 +24,8 @@ def undo_all(journal: Journal) -> List[str]:
     failures = []
     rebooted = first(records, "begin").get("boot", "") != machine.boot()
     for act in to_undo(records):
-        if rebooted:
+        # A reboot of this machine has undone everything but what is on the other one.
+        if rebooted and act["what"][0] != "remove":
             wrong, what = "", "a reboot has undone this"
         else:
             wrong, what = undo_one(act["what"]), ""
@@ -38,7 +40,7 @@ def undo_all(journal: Journal) -> List[str]:
 def undo_one(what: List[str]) -> str:
     """Undoes an act, and returns what went wrong."""
     kind, words = what[0], what[1:]
-    acts = {"unload": unload, "load": load, "kill": kill}
+    acts = {"unload": unload, "load": load, "kill": kill, "remove": peer.remove}
     if kind not in acts:
         return f"the journal has an act that this version does not know: {kind}"
     return acts[kind](words)

@@ -82,6 +82,8 @@ class Client:
         elif word == "time":
             time.sleep(0 if int(words[2]) < 1000 else 100)
             return "ok 30000 15000"
+        elif word == "gpus":
+            return "ok;0000:01:00.0 H200"
         elif word in ("rate", "latency"):
             return "ok 1000000"
         return "ok"
