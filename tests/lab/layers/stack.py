@@ -27,6 +27,7 @@ These layers are only for some guests (the column "layers" of ../jobs.md):
                 (cuda) and the examples; and the lab's own programs (clients)
     hosts       programs that run on two guests, Open MPI and ssh
     service     service script and status
+    hardware    the tests for hardware, and their client
     ideal       the client with which the benchmark compares the module
     card        an emulated ConnectX, for the kernel's own driver: the QEMU that has such cards
                 (qemu), and the headers that describe them (mlx5headers)
@@ -586,6 +587,15 @@ class Layers:
 
     def extra_service(self) -> None:
         self.add("service", "service", *SERVICE, on=self.with_program())
+
+    def extra_hardware(self) -> None:
+        # A change of its tests of Python does not change what runs in the guest.
+        files = [
+            path for path in (TOP / "tests/hardware").iterdir() if path.suffix in (".py", ".c")
+        ]
+        files = [path for path in files if not path.name.startswith(("test_", "conftest"))]
+        inputs = [*sorted(files), TOP / "tests/hardware/run"]
+        self.add("hardware", "the tests for hardware", *inputs, on=self.lab_base)
 
     def extra_python(self) -> None:
         self.add("python", "all of Python", on=self.lab_base, network=True)
