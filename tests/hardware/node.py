@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List
 
 HERE = Path(__file__).resolve().parent
 KMOD = ("insmod", "rmmod", "modprobe", "modinfo")
-TOOLS = ("make", "cc", "dmesg", "nvidia-smi", "nvpm")
+TOOLS = ("make", "cc", "dmesg", "nvidia-smi", "systemctl", "nvpm")
 STATE = "var/lib/nv_peer_mem-hardware"
 LIMIT = 120
 

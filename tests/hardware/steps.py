@@ -108,13 +108,14 @@ def prepare(c: Context) -> None:
 
 
 def take_out(c: Context) -> None:
-    """Unloads the module that serves GPU memory now. The run loads it again at its end."""
+    """Stops the service and unloads the module that serves GPU memory, until the end of the run."""
+    stays = undo.stop(c.journal, "nv_peer_mem.service")
     holders = machine.paths("/sys/module/nv_peer_mem/holders/*")
     if undo.loaded("nv_peer_mem") and any(path.endswith("/nvidia_peermem") for path in holders):
         wrong = undo.take_out(c.journal, "nvidia_peermem", undo.MARKER)
     else:
         wrong = undo.take_out(c.journal, "nvidia_peermem", "nvidia-peermem")
-    wrong = wrong or undo.take_out(c.journal, "nv_peer_mem", "nv_peer_mem")
+    wrong = stays or wrong or undo.take_out(c.journal, "nv_peer_mem", "nv_peer_mem")
     c.check("no module serves GPU memory", not wrong, wrong)
 
 

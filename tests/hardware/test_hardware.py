@@ -274,6 +274,24 @@ def test_a_peer_that_is_not_reached(node: Node) -> None:
     assert "not the name of a machine" in node.output
 
 
+@pytest.mark.parametrize("step", ["", "take-out", "persistent/load"])
+def test_the_service_comes_back(node: Node, step: str) -> None:
+    subprocess.run(["rm", "-r", node.root / "sys/module/nvidia_peermem"], check=True)
+    node.put("sys/module/nv_peer_mem/parameters/persistent_api_support", "0")
+    node.put("active")
+    node.before = node.modules()
+    if step:
+        process = node.started_until(step, "--no-measure", "--only", "kinds")
+        assert not (node.root / "active").exists()
+        os.kill(process.pid, signal.SIGTERM)
+        assert node.end(process) == 1
+    else:
+        assert node.run("--no-measure", "--only", "kinds") == 0, node.output
+    assert node.is_as_before()
+    assert (node.root / "active").exists()
+    assert "modprobe" not in (node.root / "calls").read_text()
+
+
 def test_our_own_module_and_its_marker_come_back(node: Node) -> None:
     node.put("sys/module/nv_peer_mem/parameters/persistent_api_support", "0")
     node.put("sys/module/nv_peer_mem/holders/nvidia_peermem")

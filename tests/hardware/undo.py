@@ -40,7 +40,7 @@ def undo_all(journal: Journal) -> List[str]:
 def undo_one(what: List[str]) -> str:
     """Undoes an act, and returns what went wrong."""
     kind, words = what[0], what[1:]
-    acts = {"unload": unload, "load": load, "kill": kill, "remove": peer.remove}
+    acts = {"unload": unload, "load": load, "kill": kill, "remove": peer.remove, "start": start}
     if kind not in acts:
         return f"the journal has an act that this version does not know: {kind}"
     return acts[kind](words)
@@ -90,6 +90,28 @@ def kill(words: List[str]) -> str:
                 return f"process {pid} does not end, so a driver holds it"
             time.sleep(0.1)
     return ""
+
+
+def is_active(unit: str) -> bool:
+    return machine.run(["systemctl", "is-active", unit], LIMIT).output == "active"
+
+
+def start(words: List[str]) -> str:
+    """Starts a unit that was active before the run."""
+    unit = words[0]
+    done = machine.run(["systemctl", "start", unit], LIMIT)
+    return "" if is_active(unit) else f"{unit} does not start: {done.output}"
+
+
+def stop(journal: Journal, unit: str) -> str:
+    """Stops a unit if it is active, so that it is started again at the end. Otherwise udev would
+    stop the unit a moment after its module was unloaded, and the unit would unload the module that
+    is tried."""
+    if not is_active(unit):
+        return ""
+    journal.undo("start", unit)
+    done = machine.run(["systemctl", "stop", unit], LIMIT)
+    return f"{unit} does not stop: {done.output}" if is_active(unit) else ""
 
 
 def parameters_of(name: str) -> List[str]:
