@@ -630,7 +630,9 @@ static void *work(void *argument)
 
 	for (i = crowd->first; i < crowd->first + crowd->count && !crowd->error; i++) {
 		if (crowd->is_end) {
-			crowd->error = ibv_dereg_mr(regions[i]);
+			/* A storm that failed has not made all of them. */
+			if (regions[i])
+				crowd->error = ibv_dereg_mr(regions[i]);
 			regions[i] = NULL;
 			continue;
 		}

@@ -384,7 +384,7 @@ def killed(c: Context) -> None:
     client = c.client()
     client.sure("alloc", 0, "device", BLOCK)
     client.process.stdin.write(  # type: ignore[union-attr]
-        f"time 0 {BLOCK} 10000000 4 pointer\n".encode()
+        f"time 0 {BLOCK} 1000000 4 pointer\n".encode()
     )
     client.process.stdin.flush()  # type: ignore[union-attr]
     time.sleep(1)

@@ -96,7 +96,11 @@ def seen_by_doubles() -> List[str]:
 
 
 def baseline() -> Dict[str, Any]:
-    return {"bar1": bar1(), "registrations": look.registrations()}
+    return {
+        "bar1": bar1(),
+        "registrations": look.registrations(),
+        "doubles": seen_by_doubles(),
+    }
 
 
 def leftovers(before: Dict[str, Any]) -> List[str]:
@@ -114,7 +118,7 @@ def leftovers(before: Dict[str, Any]) -> List[str]:
     for gpu, (_, used) in before["bar1"].items():
         if gpu in now and now[gpu][1] > used:
             left.append(f"BAR1 of {gpu}: {now[gpu][1]} MiB in use, before: {used}")
-    return left + seen_by_doubles()
+    return left + [line for line in seen_by_doubles() if line not in before["doubles"]]
 
 
 def left_after_a_while(before: Dict[str, Any]) -> List[str]:

@@ -28,6 +28,7 @@ These layers are only for some guests (the column "layers" of ../jobs.md):
     hosts       programs that run on two guests, Open MPI and ssh
     service     service script and status
     hardware    the tests for hardware, and their client
+    hardwarefaults  the module with mistakes, which these tests must notice
     ideal       the client with which the benchmark compares the module
     card        an emulated ConnectX, for the kernel's own driver: the QEMU that has such cards
                 (qemu), and the headers that describe them (mlx5headers)
@@ -596,6 +597,11 @@ class Layers:
         files = [path for path in files if not path.name.startswith(("test_", "conftest"))]
         inputs = [*sorted(files), TOP / "tests/hardware/run"]
         self.add("hardware", "the tests for hardware", *inputs, on=self.lab_base)
+
+    def extra_hardwarefaults(self) -> None:
+        text = "the module with mistakes for the tests for hardware (two minutes)"
+        inputs = [*MODULE, self.make_ready()]
+        self.add("hardwarefaults", text, *inputs, words=[self.kver])
 
     def extra_python(self) -> None:
         self.add("python", "all of Python", on=self.lab_base, network=True)
