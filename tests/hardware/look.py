@@ -6,6 +6,7 @@ import re
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 import machine
+import private
 
 Facts = Dict[str, Any]
 
@@ -55,9 +56,7 @@ def facts(built: str) -> Facts:
         "programs": [list(program) for program in programs()],
         "headers": machine.there(f"/lib/modules/{release}/build"),
         "verbs_header": machine.there("/usr/include/infiniband/verbs.h"),
-        "tools": {
-            name: which(name) for name in ("make", "cc", "gcc", "clang", "nvidia-smi", "nvpm")
-        },
+        "tools": {name: which(name) for name in ("make", "cc", "gcc", "clang", "nvidia-smi")},
         "boot": machine.boot(),
     }  # type: Facts
 
@@ -248,9 +247,22 @@ def refusals(found: Facts, built: bool) -> List[Refusal]:
     return every
 
 
-def report_of(nvpm: str) -> str:
+def nvpm() -> str:
+    """Returns the file of nvpm: the installed one, or the one of this checkout or release, if root
+    may run it."""
+    for path in (private.TOP / "nvpm-bin", private.TOP / "nvpm/prebuilt" / os.uname().machine):
+        if not which("nvpm") and os.access(str(path), os.X_OK):
+            try:
+                private.check_all(path)
+            except (private.Unsafe, OSError):
+                continue
+            return str(path)
+    return which("nvpm")
+
+
+def said_by(program: str, *words: str) -> str:
     """Returns what nvpm says about the node, or why there is nothing."""
-    if not nvpm:
+    if not program:
         return "(nvpm is not installed here: its report is missing)"
-    done = machine.run([nvpm], 60)
+    done = machine.run([program, *words], 120)
     return done.output or f"(nvpm ended with {done.code} and said nothing)"

@@ -137,6 +137,12 @@ def test_a_whole_run(node: Node) -> None:
     assert not list(node.root.glob("etc/*.d")) and not list(node.root.glob("lib/modules/*/*/*.ko"))
 
 
+def test_the_report_of_nvpm_is_kept(node: Node) -> None:
+    assert node.run("--no-measure", "--only", "kinds") == 0
+    assert "GPU 0: peer memory" in node.output
+    assert (node.directory() / "nvpm.txt").read_text() == "said report --no-selftest\n"
+
+
 def test_the_archive_has_no_names(node: Node) -> None:
     node.put("report", "NVRM: Xid of secretive, mallory at /home/mallory/x, 10.1.2.3, "
              "GPU-12345678-1234-1234-1234-123456789abc, 00:11:22:33:44:55:66:77")  # fmt: skip
