@@ -2,9 +2,9 @@
 """Notes for each job that passed which files it had, and names the jobs whose files have changed
 since.
 
-A job that only `all` or `debug` runs may be left behind by a move, and nobody sees it fail. The
-files of a job are its own programs, those that all jobs of its kind have, and its line in jobs.md.
-The product's files are not among them, because nearly each commit changes these."""
+A move may leave behind a job that only `all` or `debug` runs, and nobody sees the job fail. A
+checksum covers the programs that the job runs, the programs that every job of the kind needs, and
+the line in jobs.md. The checksum leaves out the product, which nearly every commit changes."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from layers.cache import CACHE, LAB, TOP, hash_of, named
 from run.jobs import Job
 
 PASSED = CACHE / "passed"
-# For each kind of job, the directory of its programs, and the files that all of the kind have.
+# For each kind of job, the directory of the programs, and the files that every such job needs.
 FILES = {
     "guest": ("guest/scenarios", ["guest/lib.sh", "guest/run", "guest/init"]),
     "pair": ("guest/scenarios", ["guest/lib.sh", "guest/run", "guest/init", "guest/hosts.sh"]),
@@ -56,14 +56,14 @@ def state(job: Job) -> str:
 
 
 def note(job: Job) -> None:
-    """Notes that a job has passed. A run of only some of its programs is no run of the job."""
+    """Notes that a job has passed. The caller runs all programs of the job."""
     PASSED.mkdir(exist_ok=True)
     (PASSED / job.name).write_text(state(job), encoding="utf-8")
 
 
 def summary(jobs: Iterable[Job]) -> str:
-    """Returns a line about the jobs that have changed since they passed, or have never passed here;
-    an empty string if there are none."""
+    """Returns a line about jobs that have changed since they passed, and about jobs without a note.
+    The line is empty if there is no such job."""
     changed, never = [], 0
     for job in jobs:
         kept = PASSED / job.name
