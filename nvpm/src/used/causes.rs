@@ -108,7 +108,7 @@ fn without_way(machine: &Machine, program: &str, device: &str) -> Option<String>
 }
 
 fn of_tcp(machine: &Machine, process: u32) -> String {
-    let root = format!("/proc/{process}/root");
+    let root = format!("/proc/{process}/root/.");
     if nics(machine).is_empty() {
         return "there is no RDMA device. First: nvpm status.".to_owned();
     }
