@@ -50,15 +50,20 @@ def measured(c: "Context", how: str) -> None:
                 c.figure("its end, " + text, int(times[1]) / 1000, "us")
         client.sure(registered, 1, 1, *([0] if how == "pointer" else []), max(SIZES))
         loop = Loop(client, client)
-        key = client.sure("key", 1)
-        for operation in ("write", "read"):
-            words = (0, operation, 0, 0)
-            rate = client.sure("rate", SECONDS, *words, LARGE, *key)
-            c.figure(f"{operation}, 1 MiB, loopback", int(rate[0]) / 1e9, "GB/s")
-            time = client.sure("latency", 1000, *words, SMALL, *key)
-            c.figure(f"{operation}, 8 bytes, loopback", int(time[0]) / 1000, "us")
+        transfers(c, loop, 1, "loopback")
         loop.close()
         c.ok("measured")
+
+
+def transfers(c: "Context", loop: Loop, remote: int, name: str) -> None:
+    """Measures bandwidth and latency from the region 0 here to the region REMOTE there."""
+    key = loop.there.sure("key", remote)
+    for operation in ("write", "read"):
+        words = (loop.first, operation, 0, 0)
+        rate = loop.here.sure("rate", SECONDS, *words, LARGE, *key)
+        c.figure(f"{operation}, 1 MiB, {name}", int(rate[0]) / 1e9, "GB/s")
+        time = loop.here.sure("latency", 1000, *words, SMALL, *key)
+        c.figure(f"{operation}, 8 bytes, {name}", int(time[0]) / 1000, "us")
 
 
 def load_theirs(c: "Context") -> None:

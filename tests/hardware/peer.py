@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, List
 
 import machine
+import measure
 from talk import Broken, Client, Loop, NotHere, Pair
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 DIRECTORY = re.compile(r"/tmp/nv_peer_mem-hardware\.[A-Za-z0-9]+\Z")
 PLACE = "umask 077 && d=$(mktemp -d /tmp/nv_peer_mem-hardware.XXXXXXXX) && cat >$d/client"
 LENGTHS = (65536, 1, 4096, 300001, 3 * MIB + 17)
-# A message of the bandwidth, and of the latency.
-LARGE, SMALL, SECONDS = MIB, 8, 2
 
 
 def on_peer(host: str, command: str, limit: float = 60) -> machine.Ended:
@@ -127,13 +126,7 @@ def measured(c: "Context") -> None:
     with c.client() as near, far_client(c) as far:
         loop = Loop(near, far)
         registered(near, far, 8 * MIB)
-        key = far.sure("key", 0)
-        for operation in ("write", "read"):
-            words = (0, operation, 0, 0)
-            rate = near.sure("rate", SECONDS, *words, LARGE, *key)
-            c.figure(f"{operation}, 1 MiB, to the peer", int(rate[0]) / 1e9, "GB/s")
-            time_of = near.sure("latency", 1000, *words, SMALL, *key)
-            c.figure(f"{operation}, 8 bytes, to the peer", int(time_of[0]) / 1000, "us")
+        measure.transfers(c, loop, 0, "to the peer")
         loop.close()
         c.ok("measured")
 
