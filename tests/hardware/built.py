@@ -31,9 +31,9 @@ def client(source: Path, to: Path, log: Path) -> str:
     program = compiler()
     if not program:
         return "there is no C compiler"
+    files = sorted(str(path) for path in (source / "tests/hardware/client").glob("*.c"))
     done = machine.run(
-        [program, "-O2", "-Wall", "-o", str(to), str(source / "tests/hardware/client.c")]
-        + ["-libverbs", "-ldl", "-lpthread"],
+        [program, "-O2", "-Wall", "-o", str(to), *files, "-libverbs", "-ldl", "-lpthread"],
         CLIENT_LIMIT,
     )
     log.write_text(done.output + "\n", encoding="utf-8")

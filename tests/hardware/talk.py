@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Talks to the client (client.c): a line for each command, and a line for each answer."""
+"""Talks to the client (client/): a line for each command, and a line for each answer."""
 
 import contextlib
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The client (client.c) on a machine made of files: answers as the contract says. The file /wrong
+"""The client (client/) on a machine made of files: answers as the contract says. The file /wrong
 has lines `COMMAND ANSWER`, with which a test plants a mistake; the answer `hang` never comes. The
 file /leak has the number of registrations that stay after `calm`."""
 

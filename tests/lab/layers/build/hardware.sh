@@ -8,4 +8,5 @@ mkdir -p /opt/hardware/tests
 cp -a /in /opt/hardware/tests/hardware
 chown -R root:root /opt/hardware
 chmod -R go-w /opt/hardware
-gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -o /opt/hardware/hardware-client /opt/hardware/tests/hardware/client.c -libverbs -lpthread
+gcc-14 -std=gnu17 -O2 -Wall -Wextra -Wno-unused-parameter -Werror -o /opt/hardware/hardware-client \
+	/opt/hardware/tests/hardware/client/*.c -libverbs -lpthread
