@@ -4,31 +4,25 @@
  * answer begins with `ok`, with `not` and a reason if something does not exist on this machine, or
  * with the name of an error. The steps (steps.py) give the commands and know which answer is right,
  * so this program has no contract of its own. It also runs at the far end of an ssh connection.
- *
- * CUDA is loaded at run time, because machines without CUDA's headers have the library.
  */
-#define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
 
-#define BUFFERS		64
+#include "client.h"
+
 #define REGIONS		8192
 #define LINKS		8
 #define WORDS		16
@@ -37,111 +31,6 @@
 #define PATIENCE	30
 #define RIGHTS		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | \
 			 IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
-
-/* ---- CUDA, whose numbers are those of cuda.h ---- */
-
-struct location {
-	int type, id;
-};
-
-struct properties {
-	int type, handle_types;
-	struct location location;
-	void *windows;
-	unsigned char compression, rdma_capable;
-	unsigned short usage;
-	unsigned char reserved[4];
-};
-
-struct permission {
-	struct location location;
-	int flags;
-};
-
-#define DEVICE_MEMORY	1
-#define PINNED		1
-#define READ_WRITE	3
-#define ATTACH_GLOBAL	1
-#define SYNC_MEMOPS	6
-#define DMA_BUF		1
-#define INVALID_DEVICE	101
-
-typedef unsigned long long gpu_address;
-
-/* Calls that only some versions have are NULL if the library lacks them. */
-static struct {
-	int (*init)(unsigned int flags);
-	int (*count)(int *count);
-	int (*get)(int *device, int ordinal);
-	int (*name)(char *name, int size, int device);
-	int (*bus_id)(char *id, int size, int device);
-	int (*retain)(void **context, int device);
-	int (*current)(void *context);
-	int (*alloc)(gpu_address *address, size_t size);
-	int (*free)(gpu_address address);
-	int (*to_gpu)(gpu_address to, const void *from, size_t size);
-	int (*from_gpu)(void *to, gpu_address from, size_t size);
-	int (*set)(const void *value, int attribute, gpu_address address);
-	int (*default_pool)(void **pool, int device);
-	int (*from_pool)(gpu_address *address, size_t size, void *pool, void *stream);
-	int (*synchronize)(void *stream);
-	int (*managed)(gpu_address *address, size_t size, unsigned int flags);
-	int (*create)(unsigned long long *handle, size_t size, const struct properties *is,
-		      unsigned long long flags);
-	int (*release)(unsigned long long handle);
-	int (*reserve)(gpu_address *address, size_t size, size_t alignment, gpu_address wanted,
-		       unsigned long long flags);
-	int (*unreserve)(gpu_address address, size_t size);
-	int (*map)(gpu_address address, size_t size, size_t offset, unsigned long long handle,
-		   unsigned long long flags);
-	int (*unmap)(gpu_address address, size_t size);
-	int (*access)(gpu_address address, size_t size, const struct permission *who, size_t count);
-	int (*granularity)(size_t *size, const struct properties *is, int option);
-	int (*handle)(void *handle, gpu_address address, size_t size, int type,
-		      unsigned long long flags);
-	int (*error_name)(int error, const char **name);
-} cuda;
-
-static const struct {
-	const char *name;
-	void *call;
-} cuda_names[] = {
-	{ "cuInit", &cuda.init },
-	{ "cuDeviceGetCount", &cuda.count },
-	{ "cuDeviceGet", &cuda.get },
-	{ "cuDeviceGetName", &cuda.name },
-	{ "cuDeviceGetPCIBusId", &cuda.bus_id },
-	{ "cuDevicePrimaryCtxRetain", &cuda.retain },
-	{ "cuCtxSetCurrent", &cuda.current },
-	{ "cuMemAlloc_v2", &cuda.alloc },
-	{ "cuMemFree_v2", &cuda.free },
-	{ "cuMemcpyHtoD_v2", &cuda.to_gpu },
-	{ "cuMemcpyDtoH_v2", &cuda.from_gpu },
-	{ "cuPointerSetAttribute", &cuda.set },
-	{ "cuDeviceGetDefaultMemPool", &cuda.default_pool },
-	{ "cuMemAllocFromPoolAsync", &cuda.from_pool },
-	{ "cuStreamSynchronize", &cuda.synchronize },
-	{ "cuMemAllocManaged", &cuda.managed },
-	{ "cuMemCreate", &cuda.create },
-	{ "cuMemRelease", &cuda.release },
-	{ "cuMemAddressReserve", &cuda.reserve },
-	{ "cuMemAddressFree", &cuda.unreserve },
-	{ "cuMemMap", &cuda.map },
-	{ "cuMemUnmap", &cuda.unmap },
-	{ "cuMemSetAccess", &cuda.access },
-	{ "cuMemGetAllocationGranularity", &cuda.granularity },
-	{ "cuMemGetHandleForAddressRange", &cuda.handle },
-	{ "cuGetErrorName", &cuda.error_name },
-};
-
-enum kind { NONE, DEVICE, POOL, VMM, MANAGED, HOST };
-
-static struct buffer {
-	enum kind kind;
-	gpu_address address;
-	size_t size;
-	unsigned long long handle;
-} buffers[BUFFERS];
 
 static struct ibv_mr *regions[REGIONS];
 /* The address of each region for transfers. For a dma-buf, the library does not keep it. */
@@ -160,318 +49,15 @@ static struct link {
 	int status;
 } links[LINKS];
 
-static int device;
-/* CUDA's context, which each thread has to choose. */
-static void *primary;
-/* The PCI address of the GPU. CUDA's numbers depend on the environment. */
-static const char *wanted_gpu, *wanted_device = "";
+static const char *wanted_device = "";
 static int port = 1, gid_index;
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 static struct ibv_port_attr attributes;
 
-/* ---- answers ---- */
-
-static __attribute__((format(printf, 1, 2))) void answer(const char *format, ...)
-{
-	va_list list;
-
-	va_start(list, format);
-	vprintf(format, list);
-	va_end(list);
-	putchar('\n');
-	fflush(stdout);
-}
-
-static const char *errno_name(int error)
-{
-	static const struct {
-		int error;
-		const char *name;
-	} names[] = {
-		{ EFAULT, "EFAULT" }, { EINVAL, "EINVAL" }, { ENOMEM, "ENOMEM" },
-		{ EOPNOTSUPP, "EOPNOTSUPP" }, { EBUSY, "EBUSY" }, { EIO, "EIO" },
-		{ EPERM, "EPERM" }, { EAGAIN, "EAGAIN" }, { ENODEV, "ENODEV" },
-		{ EDQUOT, "EDQUOT" }, { EBADF, "EBADF" }, { EPROTONOSUPPORT, "EPROTONOSUPPORT" },
-	};
-	static char number[16];
-	size_t i;
-
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (names[i].error == error)
-			return names[i].name;
-	snprintf(number, sizeof(number), "errno-%d", error);
-	return number;
-}
-
-/* Answers with the name of CUDA's error, and returns whether there was one. */
-static bool failed(int error)
-{
-	const char *name = NULL;
-
-	if (!error)
-		return false;
-	if (cuda.error_name)
-		cuda.error_name(error, &name);
-	answer("%s", name ? name : "CUDA_ERROR");
-	return true;
-}
-
-static uint64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000ull + time.tv_nsec;
-}
-
-static uint64_t number(char **words, int at)
-{
-	return words[at] ? strtoull(words[at], NULL, 0) : 0;
-}
-
-static struct buffer *buffer_of(char **words, int at)
-{
-	return &buffers[number(words, at) % BUFFERS];
-}
-
 static struct ibv_mr **region_of(char **words, int at)
 {
 	return &regions[number(words, at) % REGIONS];
-}
-
-/* ---- memory ---- */
-
-/* Finds the wanted GPU, or takes the first. Returns an error of CUDA. */
-static int find_gpu(void)
-{
-	int count = 0, i, error;
-	char id[64];
-
-	error = cuda.count(&count);
-	for (i = 0; !error && i < count; i++) {
-		error = cuda.get(&device, i);
-		if (!error && wanted_gpu)
-			error = cuda.bus_id(id, sizeof(id), device);
-		if (!error && (!wanted_gpu || !strcasecmp(id, wanted_gpu)))
-			return 0;
-	}
-	return error ? error : INVALID_DEVICE;
-}
-
-static bool open_cuda(void)
-{
-	static bool is_open;
-	void *library;
-	size_t i;
-
-	if (is_open)
-		return true;
-	library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
-	if (!library) {
-		answer("not libcuda.so.1 cannot be loaded: %s", dlerror());
-		return false;
-	}
-	for (i = 0; i < sizeof(cuda_names) / sizeof(cuda_names[0]); i++)
-		*(void **)cuda_names[i].call = dlsym(library, cuda_names[i].name);
-	if (!cuda.init || !cuda.count || !cuda.get || !cuda.bus_id || !cuda.retain ||
-	    !cuda.current || !cuda.alloc || !cuda.free || !cuda.to_gpu || !cuda.from_gpu) {
-		answer("not libcuda.so.1 lacks calls");
-		return false;
-	}
-	if (failed(cuda.init(0)) || failed(find_gpu()) ||
-	    failed(cuda.retain(&primary, device)) || failed(cuda.current(primary)))
-		return false;
-	is_open = true;
-	return true;
-}
-
-static void list_gpus(void)
-{
-	char id[64], name[128];
-	int count = 0, i, one;
-
-	if (!open_cuda() || failed(cuda.count(&count)))
-		return;
-	printf("ok");
-	for (i = 0; i < count; i++)
-		if (!cuda.get(&one, i) && !cuda.bus_id(id, sizeof(id), one) &&
-		    !cuda.name(name, sizeof(name), one))
-			printf(";%s %s", id, name);
-	answer("%s", "");
-}
-
-static bool alloc_vmm(struct buffer *buffer, size_t size, bool is_capable)
-{
-	struct properties is = { .type = PINNED, .location = { DEVICE_MEMORY, device } };
-	struct permission who = { .location = is.location, .flags = READ_WRITE };
-	size_t page = 0;
-
-	if (!cuda.create || !cuda.map || !cuda.access || !cuda.reserve || !cuda.granularity) {
-		answer("not libcuda.so.1 lacks cuMemCreate");
-		return false;
-	}
-	is.rdma_capable = is_capable;
-	if (failed(cuda.granularity(&page, &is, 0)))
-		return false;
-	size = (size + page - 1) / page * page;
-	if (failed(cuda.create(&buffer->handle, size, &is, 0)) ||
-	    failed(cuda.reserve(&buffer->address, size, 0, 0, 0)) ||
-	    failed(cuda.map(buffer->address, size, 0, buffer->handle, 0)) ||
-	    failed(cuda.access(buffer->address, size, &who, 1)))
-		return false;
-	buffer->size = size;
-	buffer->kind = VMM;
-	return true;
-}
-
-static void alloc(struct buffer *buffer, const char *kind, size_t size)
-{
-	unsigned int one = 1;
-	void *pool, *host;
-
-	if (buffer->kind != NONE) {
-		answer("in-use");
-		return;
-	}
-	if (!strcmp(kind, "host")) {
-		host = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (host == MAP_FAILED) {
-			answer("%s", errno_name(errno));
-			return;
-		}
-		buffer->address = (uintptr_t)host;
-		buffer->kind = HOST;
-	} else if (!open_cuda()) {
-		return;
-	} else if (!strcmp(kind, "device")) {
-		if (failed(cuda.alloc(&buffer->address, size)))
-			return;
-		/* RDMA must not read memory before a copy to that memory is complete. */
-		if (cuda.set)
-			cuda.set(&one, SYNC_MEMOPS, buffer->address);
-		buffer->kind = DEVICE;
-	} else if (!strcmp(kind, "pool")) {
-		if (!cuda.default_pool || !cuda.from_pool || !cuda.synchronize) {
-			answer("not libcuda.so.1 lacks pools");
-			return;
-		}
-		if (failed(cuda.default_pool(&pool, device)) ||
-		    failed(cuda.from_pool(&buffer->address, size, pool, NULL)) ||
-		    failed(cuda.synchronize(NULL)))
-			return;
-		buffer->kind = POOL;
-	} else if (!strcmp(kind, "managed")) {
-		if (!cuda.managed) {
-			answer("not libcuda.so.1 lacks cuMemAllocManaged");
-			return;
-		}
-		if (failed(cuda.managed(&buffer->address, size, ATTACH_GLOBAL)))
-			return;
-		buffer->kind = MANAGED;
-	} else {
-		if (!alloc_vmm(buffer, size, !strcmp(kind, "vmm")))
-			return;
-		answer("ok");
-		return;
-	}
-	buffer->size = size;
-	answer("ok");
-}
-
-static void free_buffer(struct buffer *buffer)
-{
-	int error = 0;
-
-	switch (buffer->kind) {
-	case NONE:
-		answer("nothing");
-		return;
-	case HOST:
-		munmap((void *)(uintptr_t)buffer->address, buffer->size);
-		break;
-	case VMM:
-		error = cuda.unmap(buffer->address, buffer->size);
-		if (!error)
-			error = cuda.release(buffer->handle);
-		if (!error)
-			error = cuda.unreserve(buffer->address, buffer->size);
-		break;
-	default:
-		error = cuda.free(buffer->address);
-	}
-	buffer->kind = NONE;
-	if (!failed(error))
-		answer("ok");
-}
-
-/* Fills host memory with bytes that follow from a seed and from their place. */
-static void pattern(unsigned char *bytes, size_t first, size_t length, uint64_t seed)
-{
-	size_t i;
-
-	for (i = 0; i < length; i++) {
-		uint64_t x = (first + i + 1) * 0x9e3779b97f4a7c15ull ^ seed * 0xd1342543de82ef95ull;
-
-		x ^= x >> 29;
-		bytes[i] = x * 0xbf58476d1ce4e5b9ull >> 56;
-	}
-}
-
-static int put(struct buffer *buffer, size_t skip, const void *bytes, size_t length)
-{
-	if (buffer->kind == HOST)
-		memcpy((char *)(uintptr_t)buffer->address + skip, bytes, length);
-	else
-		return cuda.to_gpu(buffer->address + skip, bytes, length);
-	return 0;
-}
-
-static int fetch(struct buffer *buffer, size_t skip, void *bytes, size_t length)
-{
-	if (buffer->kind == HOST)
-		memcpy(bytes, (char *)(uintptr_t)buffer->address + skip, length);
-	else
-		return cuda.from_gpu(bytes, buffer->address + skip, length);
-	return 0;
-}
-
-/* fill BUFFER SKIP LENGTH SEED, compare BUFFER SKIP LENGTH SEED: the seed 0 stands for zeroes. */
-static void contents(struct buffer *buffer, size_t skip, size_t length, uint64_t seed, bool fill)
-{
-	unsigned char *expected = calloc(1, length), *found = malloc(length);
-	size_t i;
-
-	if (!expected || !found || skip + length > buffer->size) {
-		answer("too-long");
-	} else {
-		if (seed)
-			pattern(expected, 0, length, seed);
-		if (fill) {
-			if (!failed(put(buffer, skip, expected, length)))
-				answer("ok");
-		} else if (!failed(fetch(buffer, skip, found, length))) {
-			for (i = 0; i < length && expected[i] == found[i]; i++)
-				;
-			if (i == length)
-				answer("ok");
-			else
-				answer("differs at byte %zu", i);
-		}
-	}
-	free(expected);
-	free(found);
-}
-
-/* word BUFFER SKIP: answers with the eight bytes there as a number. */
-static void say_word(struct buffer *buffer, size_t skip)
-{
-	uint64_t value = 0;
-
-	if (skip + sizeof(value) > buffer->size)
-		answer("too-long");
-	else if (!failed(fetch(buffer, skip, &value, sizeof(value))))
-		answer("ok %" PRIu64, value);
 }
 
 /* ---- registrations ---- */
@@ -545,23 +131,14 @@ static struct ibv_mr *reg(uint64_t address, size_t length)
 }
 
 /* Registers a buffer by dma-buf. Returns NULL and sets errno, or the reason why this is not possible. */
-static struct ibv_mr *reg_dma_buf(struct buffer *buffer, size_t length, const char **reason)
+/* Registers a buffer by dma-buf. Returns NULL and sets errno, or the reason why this is not possible. */
+static struct ibv_mr *reg_dma_buf(const struct buffer *buffer, size_t length, const char **reason)
 {
-	struct ibv_mr *mr = NULL;
-	int fd = -1, error;
+	struct ibv_mr *mr;
+	int fd = export_dma_buf(buffer, length, reason), error;
 
-	*reason = NULL;
-	if (!cuda.handle) {
-		*reason = "libcuda.so.1 exports no dma-buf";
+	if (fd < 0)
 		return NULL;
-	}
-	error = cuda.handle(&fd, buffer->address, length, DMA_BUF, 0);
-	if (error) {
-		*reason = "cuMemGetHandleForAddressRange";
-		if (cuda.error_name)
-			cuda.error_name(error, reason);
-		return NULL;
-	}
 	mr = ibv_reg_dmabuf_mr(pd, 0, length, buffer->address, fd,
 			       RIGHTS & ~IBV_ACCESS_REMOTE_ATOMIC);
 	error = errno;
@@ -682,8 +259,7 @@ static void *measure(void *argument)
 	struct ibv_mr *mr;
 	uint64_t i, begun, between;
 
-	if (primary)
-		cuda.current(primary);
+	use_gpu();
 	for (i = 0; i < crowd->count && !crowd->error; i++) {
 		begun = now();
 		if (!strcmp(crowd->how, "dmabuf"))
@@ -1056,6 +632,25 @@ static void atomics(void)
 		answer("ok");
 }
 
+/* Obeys if the command is one of these, and returns whether it is. */
+static bool is_obeyed(const struct command *commands, char **words)
+{
+	int count = 0;
+
+	while (words[count + 1])
+		count++;
+	for (; commands->name; commands++) {
+		if (strcmp(commands->name, words[0]))
+			continue;
+		if (count < commands->words)
+			answer("EINVAL");
+		else
+			commands->obey(words);
+		return true;
+	}
+	return false;
+}
+
 static void obey(char **words)
 {
 	struct link *link = &links[number(words, 1) % LINKS];
@@ -1063,24 +658,10 @@ static void obey(char **words)
 	struct ibv_mr *mr;
 	uint64_t base;
 
-	if (!strcmp(word, "gpus")) {
-		list_gpus();
-	} else if (!strcmp(word, "cuda")) {
-		if (open_cuda())
-			answer("ok");
+	if (is_obeyed(memory_commands, words)) {
+		return;
 	} else if (!strcmp(word, "verbs")) {
 		open_verbs();
-	} else if (!strcmp(word, "alloc") && words[2]) {
-		alloc(buffer_of(words, 1), words[2], number(words, 3));
-	} else if (!strcmp(word, "free")) {
-		free_buffer(buffer_of(words, 1));
-	} else if (!strcmp(word, "where")) {
-		answer("ok %llu %zu", buffer_of(words, 1)->address, buffer_of(words, 1)->size);
-	} else if (!strcmp(word, "fill") || !strcmp(word, "compare")) {
-		contents(buffer_of(words, 1), number(words, 2), number(words, 3), number(words, 4),
-			 word[0] == 'f');
-	} else if (!strcmp(word, "word")) {
-		say_word(buffer_of(words, 1), number(words, 2));
 	} else if (!pd) {
 		answer("not the RDMA device is not open");
 	} else if (!strcmp(word, "reg")) {
