@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #define BUFFERS		64
+#define THREADS		64
 
 /*
  * A command: its name, the number of words that must follow the name, and the function that obeys
@@ -22,8 +23,8 @@ struct command {
 	void (*obey)(char **words);
 };
 
-/* The commands of memory.c, up to one without a name. */
-extern const struct command memory_commands[];
+/* The commands of each file, up to one without a name. */
+extern const struct command memory_commands[], verbs_commands[], transfer_commands[];
 
 enum kind { NONE, DEVICE, POOL, VMM, MANAGED, HOST };
 
@@ -50,5 +51,17 @@ int export_dma_buf(const struct buffer *buffer, size_t length, const char **reas
 
 /* memory.c */
 struct buffer *buffer_of(char **words, int at);
+
+/*
+ * times.c. A way to do something that is timed, and to end it. `begin` returns NULL and sets errno
+ * if it fails; `end` returns an error number.
+ */
+struct way {
+	void *(*begin)(const struct buffer *buffer, size_t length);
+	int (*end)(void *begun);
+};
+
+void timed(char **words, const struct way *way);
+int by_value(const void *left, const void *right);
 
 #endif
