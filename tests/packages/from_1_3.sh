@@ -25,7 +25,7 @@ done
 each_has() {
 	local kernel
 	for kernel in "${kernels[@]}"; do
-		[ "$(modinfo -k "$kernel" -F version nv_peer_mem)" = "$1" ] || return 1
+		[ "$(module_version "$kernel")" = "$1" ] || return 1
 	done
 }
 

@@ -151,8 +151,9 @@ on_dma_buf() {
 }
 
 # These functions print the version and the file of the module that modprobe would load.
-# module_version: prints the version of the kernel's module, without the checksum of its sources.
-module_version() { modinfo -k "$kver" -F version nv_peer_mem | cut -d+ -f1; }
+# module_version [KERNEL]: prints the version of the kernel's module, without the checksum of its
+# sources.
+module_version() { modinfo -k "${1:-$kver}" -F version nv_peer_mem | cut -d+ -f1; }
 module_file() { modinfo -k "$kver" -n nv_peer_mem; }
 
 # field NAME MODULE: prints a field that modinfo shows, such as `signer`.
