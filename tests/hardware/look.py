@@ -176,75 +176,85 @@ def takes_only_signed() -> bool:
     )
 
 
-def refusals(found: Facts, built: bool) -> List[Refusal]:
-    """Returns why a run must not begin. BUILT says that the user brings a built module."""
-    every = []
-
-    def refuse(is_so: bool, why: str, advice: str, can_be_overruled: bool = False) -> None:
-        if is_so:
-            every.append(Refusal(why, advice, can_be_overruled))
-
-    refuse(os.geteuid() != 0, "this user is not root", "run it by sudo")
-    refuse(
-        not may_load_modules(),
-        "this process may not load modules (no CAP_SYS_MODULE)",
-        "run it on the node itself, not in a container",
-    )
-    refuse(
-        takes_only_signed() and not built,
-        "this kernel takes only signed modules (Secure Boot)",
-        "sign a built module yourself and give it by --modules DIRECTORY (docs/installing.md)",
-    )
-    refuse(not found["driver"], "no NVIDIA driver is loaded", "load it: nvidia-smi")
-    refuse(
-        not found["core"],
-        "no RDMA core is loaded (ib_core)",
-        "load the driver of the RDMA device",
-    )
-    refuse(
-        found["core"] == "none",
-        "the loaded RDMA core has no peer memory",
-        "install DOCA-OFED, or a kernel whose core has it (docs/support.md)",
-    )
-    refuse(
-        not any(device["port"] for device in found["devices"]),
-        "no RDMA device has an active port",
-        "see rdma link, or ibv_devinfo",
-    )
-    if not built:
-        refuse(
-            not found["headers"],
-            "the headers of kernel {} are missing".format(found["kernel"]),
-            "install linux-headers-{0} or kernel-devel-{0}".format(found["kernel"]),
+def refusals(found: Facts, built: bool, only_gpus: bool = False) -> List[Refusal]:
+    """Returns why a run must not begin. BUILT says that the user brings what is built."""
+    rows = reasons_of_gpus(found, built)
+    if not only_gpus:
+        rows += reasons_of_modules(found, built) + reasons_of_devices(found, built)
+    every = [Refusal(why, advice) for is_so, why, advice in rows if is_so]
+    count = found["registrations"]
+    if count and not only_gpus:
+        why = "{} registration{} of GPU memory exist{}".format(
+            count, "s"[: count != 1], "s" if count == 1 else ""
         )
-        refuse(not found["tools"]["make"], "make is missing", "install make")
-        refuse(
-            not any(found["tools"][name] for name in ("cc", "gcc", "clang")),
-            "a C compiler is missing",
-            "install gcc",
-        )
-        refuse(
-            not found["verbs_header"],
+        advice = "end the programs that made them (nvpm regions); a module in use is not unloaded"
+        every.append(Refusal(why, advice, True))
+    if found["programs"]:
+        names = ", ".join(f"{name} ({pid})" for pid, name in found["programs"][:5])
+        why = f"other programs use the GPUs: {names}"
+        advice = "end them; otherwise their work suffers and the figures are wrong"
+        every.append(Refusal(why, advice, True))
+    return every
+
+
+# A fact that refuses a run, why, and what helps.
+Reason = Tuple[bool, str, str]
+
+
+def reasons_of_gpus(found: Facts, built: bool) -> List[Reason]:
+    has_compiler = any(found["tools"][name] for name in ("cc", "gcc", "clang"))
+    return [
+        (os.geteuid() != 0, "this user is not root", "run it by sudo"),
+        (not found["driver"], "no NVIDIA driver is loaded", "load it: nvidia-smi"),
+        (not built and not has_compiler, "a C compiler is missing", "install gcc"),
+    ]
+
+
+def reasons_of_modules(found: Facts, built: bool) -> List[Reason]:
+    kernel = found["kernel"]
+    return [
+        (
+            not may_load_modules(),
+            "this process may not load modules (no CAP_SYS_MODULE)",
+            "run it on the node itself, not in a container; --gpus loads none",
+        ),
+        (
+            takes_only_signed() and not built,
+            "this kernel takes only signed modules (Secure Boot)",
+            "sign a built module yourself and give it by --built DIRECTORY (docs/installing.md)",
+        ),
+        (
+            not built and not found["headers"],
+            f"the headers of kernel {kernel} are missing",
+            f"install linux-headers-{kernel} or kernel-devel-{kernel}",
+        ),
+        (not built and not found["tools"]["make"], "make is missing", "install make"),
+    ]
+
+
+def reasons_of_devices(found: Facts, built: bool) -> List[Reason]:
+    return [
+        (
+            not found["core"],
+            "no RDMA core is loaded (ib_core)",
+            "load the driver of the RDMA device; --gpus tries the GPUs alone",
+        ),
+        (
+            found["core"] == "none",
+            "the loaded RDMA core has no peer memory",
+            "install DOCA-OFED, or a kernel whose core has it (docs/support.md)",
+        ),
+        (
+            not any(device["port"] for device in found["devices"]),
+            "no RDMA device has an active port",
+            "see rdma link, or ibv_devinfo; --gpus tries the GPUs alone",
+        ),
+        (
+            not built and not found["verbs_header"],
             "the header of libibverbs is missing",
             "install libibverbs-dev or rdma-core-devel",
-        )
-    count = found["registrations"]
-    refuse(
-        count > 0,
-        "{} registration{} of GPU memory exist{}".format(
-            count, "s"[: count != 1], "s" if count == 1 else ""
         ),
-        "end the programs that made them (nvpm regions); a module in use is not unloaded",
-        True,
-    )
-    names = ", ".join(f"{name} ({pid})" for pid, name in found["programs"][:5])
-    refuse(
-        bool(found["programs"]),
-        f"other programs use the GPUs: {names}",
-        "end them; otherwise their work suffers and the figures are wrong",
-        True,
-    )
-    return every
+    ]
 
 
 def nvpm() -> str:

@@ -17,7 +17,7 @@ import private
 import supervise
 import undo
 from journal import Journal
-from steps import Step, plan
+from steps import Step, plan, plan_of_gpus
 from talk import Pair
 
 REFUSED = 2
@@ -27,6 +27,8 @@ nothing at a boot. At the end, also after Ctrl-C, a failure or a lost connection
 loaded as they are now. One thing stays until the next reboot: nv_peer_mem_callback, a small module
 that cannot be unloaded. A defect of the module, the driver or the RDMA core can crash the machine:
 do not run this where that would hurt."""
+
+HARMLESS = """It loads and unloads nothing, installs nothing, and writes only below {state}."""
 
 
 def options() -> argparse.Namespace:
@@ -61,6 +63,12 @@ def options() -> argparse.Namespace:
     parser.add_argument("--limit", type=int, metavar="SECONDS", help="the most for each step")
     parser.add_argument("--no-measure", action="store_true", help="leave out the measurements")
     parser.add_argument(
+        "--gpus",
+        action="store_true",
+        help="only the GPU's half: kinds of memory, dma-bufs and their time. It needs no RDMA "
+        "device and loads no module, so it also runs in a container",
+    )
+    parser.add_argument(
         "--peer",
         metavar="HOST",
         help="also transfer between this machine and another, which ssh reaches without a password",
@@ -78,6 +86,8 @@ def options() -> argparse.Namespace:
     chosen = parser.parse_args()
     if chosen.peer and not peer.HOST.match(chosen.peer):
         parser.error("--peer: this is not the name of a machine")
+    if chosen.gpus and (chosen.peer or chosen.pair):
+        parser.error("--gpus tries no RDMA device, so it takes neither --pair nor --peer")
     if chosen.peer_device and not peer.DEVICE.match(chosen.peer_device):
         parser.error("--peer-device: this is not the name of an RDMA device")
     return chosen
@@ -96,8 +106,12 @@ def main() -> int:
     found = look.facts(chosen.built or "")
     tell(look.said_by(look.nvpm()))
     tell()
-    pairs = pairs_of(found, chosen.pair)
-    steps = plan(pairs, not chosen.no_measure, not chosen.built, bool(chosen.peer))
+    if chosen.gpus:
+        pairs = [Pair(number, gpu["pci"], "", 0) for number, gpu in enumerate(found["gpus"])]
+        steps = plan_of_gpus(pairs, not chosen.no_measure)
+    else:
+        pairs = pairs_of(found, chosen.pair)
+        steps = plan(pairs, not chosen.no_measure, not chosen.built, bool(chosen.peer))
     steps = wanted_steps(steps, chosen.only, chosen.limit)
     tell_plan(found, chosen, pairs, steps)
     if not may_begin(found, chosen, pairs):
@@ -133,18 +147,24 @@ def tell_plan(
     found: look.Facts, chosen: argparse.Namespace, pairs: List[Pair], steps: List[Step]
 ) -> None:
     seconds = sum(step.takes for step in steps)
-    tell(f"This run tries {len(pairs)} pairs of a GPU and an RDMA device:")
+    if chosen.gpus:
+        tell(f"This run tries {len(pairs)} GPUs, without an RDMA device:")
+    else:
+        tell(f"This run tries {len(pairs)} pairs of a GPU and an RDMA device:")
     for pair in pairs:
-        tell(f"  GPU {pair.gpu} {pair.pci} with {pair.device}, port {pair.port}")
+        device = f" with {pair.device}, port {pair.port}" if pair.device else ""
+        tell(f"  GPU {pair.gpu} {pair.pci}{device}")
     tell(f"It takes about {max(1, round(seconds / 60))} minutes for {len(steps)} steps:")
     for step in steps:
         tell(f"  {step.name:<46} {step.title}")
     tell()
-    tell(WARNING.format(state=private.STATE))
+    tell((HARMLESS if chosen.gpus else WARNING).format(state=private.STATE))
     for name, module in sorted(found["modules"].items()):
         tell("Loaded now: {} {}".format(name, module["version"]).rstrip())
     tell()
-    if not chosen.peer:
+    if chosen.gpus:
+        tell(page.WITHOUT_RDMA)
+    elif not chosen.peer:
         tell(page.WITHOUT_PEER)
     tell("Not tried by this version:")
     for text in page.NEVER:
@@ -154,7 +174,7 @@ def tell_plan(
 
 def may_begin(found: look.Facts, chosen: argparse.Namespace, pairs: List[Pair]) -> bool:
     """Says why the run is refused. Returns whether it may begin."""
-    reasons = look.refusals(found, bool(chosen.built))
+    reasons = look.refusals(found, bool(chosen.built), chosen.gpus)
     if not pairs:
         what = "none of the wanted pairs exists" if chosen.pair else "no GPU was found"
         reasons.append(look.Refusal(what, "see nvidia-smi, and the names of rdma link"))
@@ -199,6 +219,7 @@ def begin(
         version=version_of(source, chosen.built),
         plan=[step.name for step in steps],
         peer=bool(chosen.peer),
+        gpus=chosen.gpus,
         pairs=[f"{pair.name} {pair.pci}" for pair in pairs],
     )
     tell(f"The journal, the page and the archive are in {directory}")

@@ -21,6 +21,9 @@ NEVER = (
     "faults of driver, core and device: only the lab's doubles make them (tests/guest/scenarios)",
     "what the device still reaches without an error: only the emulated ConnectX sees every access",
 )
+WITHOUT_RDMA = (
+    "Not tried, because --gpus leaves it out: the module, RDMA devices, and all steps with them"
+)
 WITHOUT_PEER = "Not tried without --peer HOST: transfers to another machine"
 GOOD, WRONG, NOTHING = 0, 1, 3
 # The lab's bound for ours / nvidia-peermem is 1 (docs/performance/results.md); a clock on real
@@ -72,7 +75,9 @@ def made(directory: Path) -> Tuple[List[str], int]:
     lines += part("Held", records, steps, [n for n in steps if n not in wrong], ())
     lines += part("Could not be tried", records, steps, list(steps), ("not",))
     lines += figures(records)
-    if not begin.get("peer"):
+    if begin.get("gpus"):
+        lines.append(WITHOUT_RDMA)
+    elif not begin.get("peer"):
         lines.append(WITHOUT_PEER)
     lines += ["Not tried by this version:"] + ["  " + text for text in NEVER] + [""]
     lines += [
@@ -108,8 +113,10 @@ def about(begin: Record) -> List[str]:
             lines.append(f"  {title}: {facts[key]}")
     if facts.get("driver_licence"):
         lines[-1:] += ["  the driver's licence: " + facts["driver_licence"]]
-    lines += ["  pair: " + pair for pair in begin.get("pairs", [])]
-    lines.append("  nv_peer_mem: " + begin.get("version", "?"))
+    title = "GPU" if begin.get("gpus") else "pair"
+    lines += [f"  {title}: {pair}" for pair in begin.get("pairs", [])]
+    if not begin.get("gpus"):
+        lines.append("  nv_peer_mem: " + begin.get("version", "?"))
     return lines + [""]
 
 
@@ -172,13 +179,17 @@ def figures(records: List[Record]) -> List[str]:
             ways.append(way)
     if not table:
         return []
-    lines = ["Figures (medians; ratio: persistent / nvidia-peermem):"]
-    lines.append("  {:<44}{}   ratio".format("", "".join(f"{way:>16}" for way in ways)))
+    has_ratio = "persistent" in ways
+    note = "; ratio: persistent / nvidia-peermem" if has_ratio else ""
+    lines = [f"Figures (medians{note}):"]
+    head = "".join(f"{way:>16}" for way in ways)
+    lines.append("  {:<44}{}{}".format("", head, "   ratio" if has_ratio else ""))
     for (pair, name, unit), values in table.items():
         row = "".join(
             "{:>16}".format(f"{values[way]:.3g}" if way in values else "-") for way in ways
         )
-        lines.append("  {:<44}{}{}".format(f"{name}, {unit}", row, ratio(name, values)))
+        end = ratio(name, values) if has_ratio else ""
+        lines.append("  {:<44}{}{}".format(f"{name}, {unit}", row, end))
         if len({key[0] for key in table}) > 1:
             lines[-1] += "  " + pair
     return [*lines, ""]

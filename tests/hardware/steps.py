@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import built
+import gpus
 import look
 import machine
 import measure
@@ -461,6 +462,17 @@ OF_A_PAIR = (
     ("in-use", in_use, 120, 5, "reload inherit"),
     ("dma-buf", dma_buf, 120, 5, "own_dma_bufs"),
 )  # type: Tuple[Tuple[str, Callable[[Context], None], int, int, str], ...]
+
+
+def plan_of_gpus(every: List[Pair], is_measured: bool) -> List[Step]:
+    """Returns the steps of a run that tries only GPUs."""
+    steps = [Step("build", gpus.prepare, built.CLIENT_LIMIT + 60, 10)]
+    for gpu in every:
+        for name, act, limit, takes in gpus.OF_A_GPU:
+            if act is not gpus.measured or is_measured:
+                whole = f"cuda/{gpu.name}/{name}"
+                steps.append(Step(whole, act, limit, takes, "", gpu, "", ("build",)))
+    return steps
 
 
 def plan(pairs: List[Pair], is_measured: bool, builds: bool, has_peer: bool = False) -> List[Step]:

@@ -307,6 +307,61 @@ def test_our_own_module_and_its_marker_come_back(node: Node) -> None:
     assert "modprobe nv_peer_mem_marker" in (node.root / "calls").read_text()
 
 
+# ---- the GPU's half ---------------------------------------------------------------------------
+
+GPU_STEPS = ["build", *(f"cuda/gpu0/{name}" for name in ("memory", "exports", "freed", "killed"))]
+
+
+def in_a_container(node: Node) -> None:
+    """Takes away what the GPU's half must not need."""
+    node.put("proc/self/status", "CapEff:\t0000000000000000")
+    for name in ("sys/class/infiniband", "sys/module/ib_core", "sys/kernel/mm", "lib", "usr"):
+        subprocess.run(["rm", "-r", node.root / name], check=True)
+    node.before = node.modules()
+
+
+def test_only_gpus(node: Node) -> None:
+    in_a_container(node)
+    assert node.run() == 2
+    assert "--gpus loads none" in node.output
+    assert node.run("--gpus") == 0, node.output
+    assert node.verdicts() == dict.fromkeys([*GPU_STEPS, "cuda/gpu0/measure"], "held")
+    assert re.search(r"export, 64 KiB, 1 thread, us +40\n", node.page())
+    assert "  GPU: gpu0 0000:01:00.0\n" in node.page()
+    assert page.WITHOUT_RDMA in node.page() and page.WITHOUT_PEER not in node.page()
+    assert node.is_as_before()
+    calls = (node.root / "calls").read_text()
+    assert "insmod" not in calls and "rmmod" not in calls and "modprobe" not in calls
+    assert node.run("--gpus", "--pair", "0:mlx5_0") == 2
+
+
+@pytest.mark.parametrize(
+    "step, command, answer",
+    [
+        ("memory", "compare", "differs at byte 0"),
+        ("exports", "export", "ok 4096"),
+        ("exports", "export", "CUDA_ERROR_OPERATING_SYSTEM"),
+        ("freed", "room", "ok 1000000 2000000"),
+        ("killed", "room", "ok 1000000 2000000"),
+        ("killed", "export", "CUDA_ERROR_OPERATING_SYSTEM"),
+    ],
+)
+def test_a_gpu_that_answers_wrongly(node: Node, step: str, command: str, answer: str) -> None:
+    in_a_container(node)
+    node.put("wrong", f"{command} {answer}")
+    assert node.run("--gpus", "--no-measure") == 1
+    assert node.verdicts()[f"cuda/gpu0/{step}"] == "failed"
+
+
+def test_a_driver_without_dma_buf(node: Node) -> None:
+    in_a_container(node)
+    node.put("wrong", "export CUDA_ERROR_NOT_SUPPORTED")
+    assert node.run("--gpus") == 0
+    assert node.verdicts()["cuda/gpu0/memory"] == "held"
+    assert node.verdicts()["cuda/gpu0/exports"] == "not tried"
+    assert "CUDA exports no dma-buf: the driver is the proprietary one" in node.page()
+
+
 # ---- ends -----------------------------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ nvidia-smi, the kernel's log. In a guest the lab's doubles are witnesses as well
 import os
 import re
 import time
-from typing import Any, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 import look
 import machine
@@ -119,6 +119,16 @@ def leftovers(before: Dict[str, Any]) -> List[str]:
         if gpu in now and now[gpu][1] > used:
             left.append(f"BAR1 of {gpu}: {now[gpu][1]} MiB in use, before: {used}")
     return left + [line for line in seen_by_doubles() if line not in before["doubles"]]
+
+
+def settled(number: Callable[[], int], wanted: int) -> int:
+    """Returns a number as soon as it is the wanted one, and after a while whatever it is."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        found = number()
+        if found == wanted or time.monotonic() > deadline:
+            return found
+        time.sleep(0.3)
 
 
 def left_after_a_while(before: Dict[str, Any]) -> List[str]:

@@ -42,6 +42,7 @@ static const struct {
 	{ "cuMemSetAccess", &cuda.access },
 	{ "cuMemGetAllocationGranularity", &cuda.granularity },
 	{ "cuMemGetHandleForAddressRange", &cuda.handle },
+	{ "cuMemGetInfo_v2", &cuda.room },
 	{ "cuGetErrorName", &cuda.error_name },
 };
 

@@ -66,6 +66,7 @@ struct cuda_calls {
 	int (*granularity)(size_t *size, const struct properties *is, int option);
 	int (*handle)(void *handle, gpu_address address, size_t size, int type,
 		      unsigned long long flags);
+	int (*room)(size_t *unused, size_t *all);
 	int (*error_name)(int error, const char **name);
 };
 

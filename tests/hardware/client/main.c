@@ -4,6 +4,8 @@
  * answer begins with `ok`, with `not` and a reason if something does not exist on this machine, or
  * with the name of an error. The steps (steps.py) give the commands and know which answer is right,
  * so this program has no contract of its own. It also runs at the far end of an ssh connection.
+ *
+ * With WITHOUT_VERBS it is built for machines without libibverbs, and has the commands of GPUs only.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +14,9 @@
 #include <sys/prctl.h>
 
 #include "client.h"
+#ifndef WITHOUT_VERBS
 #include "verbs.h"
+#endif
 
 #define WORDS		16
 
@@ -35,6 +39,19 @@ static bool is_obeyed(const struct command *commands, char **words)
 	return false;
 }
 
+#ifdef WITHOUT_VERBS
+static void obey(char **words)
+{
+	if (!is_obeyed(memory_commands, words))
+		answer("unknown-command");
+}
+
+static void choose(const char *option, const char *value)
+{
+	if (!strcmp(option, "--gpu"))
+		wanted_gpu = value;
+}
+#else
 static void obey(char **words)
 {
 	if (!strcmp(words[0], "verbs"))
@@ -56,6 +73,7 @@ static void choose(const char *option, const char *value)
 	else if (!strcmp(option, "--port"))
 		port = atoi(value);
 }
+#endif
 
 int main(int argc, char **argv)
 {

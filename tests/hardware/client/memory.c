@@ -11,6 +11,8 @@
 #include "cuda.h"
 
 static struct buffer buffers[BUFFERS];
+/* The dma-buf of each buffer, or 0. The number 0 is that of the commands. */
+static int exports[BUFFERS];
 
 struct buffer *buffer_of(char **words, int at)
 {
@@ -302,6 +304,67 @@ static void word(char **words)
 		answer("ok %" PRIu64, value);
 }
 
+/* room: answers with the free bytes of the GPU, and with all. */
+static void room(char **words)
+{
+	size_t unused, all;
+
+	if (!open_cuda())
+		return;
+	if (!cuda.room)
+		lacking("cuMemGetInfo");
+	else if (!failed(cuda.room(&unused, &all)))
+		answer("ok %zu %zu", unused, all);
+}
+
+/* export BUFFER LENGTH: exports it as a dma-buf, and answers with the size that the kernel knows. */
+static void export(char **words)
+{
+	const char *reason;
+	int fd = export_dma_buf(buffer_of(words, 1), number(words, 2), &reason);
+
+	if (fd < 0) {
+		answer("%s", reason);
+		return;
+	}
+	exports[number(words, 1) % BUFFERS] = fd;
+	answer("ok %lld", (long long)lseek(fd, 0, SEEK_END));
+}
+
+/* unexport BUFFER */
+static void unexport(char **words)
+{
+	int *fd = &exports[number(words, 1) % BUFFERS];
+
+	if (*fd)
+		answer("%s", close(*fd) ? errno_name(errno) : "ok");
+	else
+		answer("nothing");
+	*fd = 0;
+}
+
+static void *begin_export(const struct buffer *buffer, size_t length)
+{
+	const char *reason;
+	int fd = export_dma_buf(buffer, length, &reason);
+
+	errno = EINVAL;
+	return fd < 0 ? NULL : (void *)(intptr_t)(fd + 1);
+}
+
+static int end_export(void *begun)
+{
+	return close((intptr_t)begun - 1) ? errno : 0;
+}
+
+/* time-export BUFFER LENGTH COUNT THREADS: answers with the medians of exporting and closing, ns. */
+static void time_export(char **words)
+{
+	static const struct way way = { begin_export, end_export };
+
+	timed(words, &way);
+}
+
 const struct command memory_commands[] = {
 	{ "gpus", 0, list_gpus },
 	{ "cuda", 0, start_cuda },
@@ -311,5 +374,9 @@ const struct command memory_commands[] = {
 	{ "fill", 4, fill },
 	{ "compare", 4, compare },
 	{ "word", 2, word },
+	{ "room", 0, room },
+	{ "export", 2, export },
+	{ "unexport", 1, unexport },
+	{ "time-export", 4, time_export },
 	{ NULL, 0, NULL },
 };

@@ -9,6 +9,8 @@ import time
 
 ROOT = os.environ["NVPM_SYSROOT"]
 MODULE = ROOT + "/sys/module/nv_peer_mem/"
+USE = ROOT + "/use"
+ALL = 1 << 33
 REFUSED = {"pool", "managed", "vmm-plain"}
 
 
@@ -26,6 +28,10 @@ def count(name: str, value: int) -> None:
             file.write(str(value))
 
 
+def lives(pid: str) -> bool:
+    return os.path.exists("/proc/" + pid)
+
+
 class Client:
     def __init__(self) -> None:
         self.buffers = {}  # type: ignore[var-annotated]
@@ -33,6 +39,16 @@ class Client:
         self.place = 1 << 32
         self.word = 0
         self.freed = False
+        # The size of the dma-buf of each buffer, also of those that are freed.
+        self.exports = {}  # type: ignore[var-annotated]
+
+    def say_use(self) -> None:
+        """Writes how much of the GPU this process uses. A dma-buf keeps what is freed."""
+        sizes = {name: buffer[2] for name, buffer in self.buffers.items()}
+        sizes.update(self.exports)
+        os.makedirs(USE, exist_ok=True)
+        with open(f"{USE}/{os.getpid()}", "w") as file:
+            file.write(str(sum(sizes.values())))
 
     def answer(self, word: str, words: list) -> str:  # type: ignore[type-arg]
         revocable = text(MODULE + "parameters/persistent_api_support") == "0"
@@ -67,6 +83,20 @@ class Client:
             count("reachable_regions", int(words[2]))
         elif word == "calm":
             count("reachable_regions", int(text(ROOT + "/leak") or 0))
+        elif word == "room":
+            self.say_use()
+            used = [int(text(f"{USE}/{pid}")) for pid in os.listdir(USE) if lives(pid)]
+            return f"ok {ALL - sum(used)} {ALL}"
+        elif word == "export":
+            kind = self.buffers[words[0]][0]
+            if kind in ("managed", "host") or int(words[1]) % 4096:
+                return "CUDA_ERROR_INVALID_VALUE"
+            self.exports[words[0]] = int(words[1])
+            return f"ok {words[1]}"
+        elif word == "unexport":
+            self.exports.pop(words[0])
+        elif word == "time-export":
+            return "ok 40000 20000"
         elif word == "key":
             return "ok 4096 7"
         elif word == "link":
@@ -97,6 +127,7 @@ class Client:
                     said = planted.split(" ", 1)[1]
             if said == "hang":
                 time.sleep(1000)
+            self.say_use()
             print(said, flush=True)
 
 
