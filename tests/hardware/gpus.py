@@ -3,7 +3,7 @@
 allocates each kind of memory, and exports it as a dma-buf, which an RDMA device would take."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Callable, Tuple
 
 import built
 import traces
@@ -156,10 +156,10 @@ def measured(c: "Context") -> None:
 
 
 # For each step its name, what it does, the seconds after which it hangs, and those that it takes.
-OF_A_GPU = (
+OF_A_GPU: Tuple[Tuple[str, Callable[["Context"], None], int, int], ...] = (
     ("memory", memory, 120, 5),
     ("exports", exports, 120, 5),
     ("freed", freed, 120, 5),
     ("killed", killed, 120, 5),
     ("measure", measured, 300, 15),
-)  # type: Tuple[Tuple[str, Callable[[Context], None], int, int], ...]
+)

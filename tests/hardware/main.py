@@ -220,7 +220,10 @@ def begin(
         plan=[step.name for step in steps],
         peer=bool(chosen.peer),
         gpus=chosen.gpus,
-        pairs=[f"{pair.name} {pair.pci}" for pair in pairs],
+        pairs=[
+            "{} {} {}".format(pair.name, pair.pci, found["gpus"][pair.gpu]["name"])
+            for pair in pairs
+        ],
     )
     tell(f"The journal, the page and the archive are in {directory}")
     child, said = supervise.detach(directory)

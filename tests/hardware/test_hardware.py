@@ -327,7 +327,7 @@ def test_only_gpus(node: Node) -> None:
     assert node.run("--gpus") == 0, node.output
     assert node.verdicts() == dict.fromkeys([*GPU_STEPS, "cuda/gpu0/measure"], "held")
     assert re.search(r"export, 64 KiB, 1 thread, us +40\n", node.page())
-    assert "  GPU: gpu0 0000:01:00.0\n" in node.page()
+    assert "  GPU: gpu0 0000:01:00.0 H200\n" in node.page()
     assert page.WITHOUT_RDMA in node.page() and page.WITHOUT_PEER not in node.page()
     assert node.is_as_before()
     calls = (node.root / "calls").read_text()
