@@ -25,6 +25,8 @@ HELD, FAILED, NOT_TRIED = "held", "failed", "not tried"
 HUNG, INTERRUPTED, CRASHED = "hung", "interrupted", "crashed"
 # The seconds in which a killed step must be gone. A process that stays is in a driver's hands.
 MERCY = 10
+# The seconds between two lines that say that a step goes on.
+PROGRESS = 30
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 
 
@@ -103,9 +105,13 @@ class Supervisor:
 
     def wait(self, child: int, limit: float) -> str:
         """Waits for the end of a step, and kills the step at its limit or if the run is stopped."""
-        deadline = time.monotonic() + limit
+        begun = time.monotonic()
+        deadline, tell_at = begun + limit, begun + PROGRESS
         while True:
             ended, status = os.waitpid(child, os.WNOHANG)
+            if time.monotonic() > tell_at:
+                say(f"    still going on, after {round(time.monotonic() - begun)} s")
+                tell_at += PROGRESS
             if ended:
                 if status:
                     self.line("bad", f"the step's process ended with status {status}")

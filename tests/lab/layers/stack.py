@@ -146,6 +146,14 @@ def topmost(stack: str) -> Path:
     return root_of(stack.split(":")[0])
 
 
+def hardware() -> list[Path]:
+    """Returns the files of the tests for hardware. A change of their own tests does not change what
+    runs in a guest."""
+    top = TOP / "tests/hardware"
+    files = [path for path in sorted(top.glob("*.py")) if not path.name.startswith("test_")]
+    return [*files, top / "client", top / "run"]
+
+
 class Layers:
     """A stack of layers, `stack`, on top of which functions add layers; and facts about the layers.
     An attribute exists once the function that sets it has been called."""
@@ -477,9 +485,7 @@ class Layers:
         """Adds the programs below the kernel's layers, because the topmost list of dpkg must also
         have the kernel's packages."""
         above, self.stack = self.stack.removesuffix(self.base), self.base
-        names = ("cuda.c", "events.h", "gpu.h", "gpu_simulated.c", "nvml.c", "include")
-        sources = [DOUBLES / f"cuda/{name}" for name in names]
-        self.add("cuda", "CUDA of the lab", *sources, DOUBLES / "driver/lab_gpu.h")
+        self.add_cuda()
         self.add("examples", "the examples", TOP / "examples")
         self.add("programs", "programs for CUDA memory (a minute or two)", network=True)
         clients = GUEST / "clients"
@@ -491,6 +497,11 @@ class Layers:
             TOP / "nvpm/data/programs.table",
         )
         self.stack = above + self.stack
+
+    def add_cuda(self) -> None:
+        names = ("cuda.c", "events.h", "gpu.h", "gpu_simulated.c", "nvml.c", "include")
+        sources = [DOUBLES / f"cuda/{name}" for name in names]
+        self.add("cuda", "CUDA of the lab", *sources, DOUBLES / "driver/lab_gpu.h")
 
     def extra_wheels(self) -> None:
         """Adds the wheels at the place of the programs, also because of the topmost list of
@@ -590,13 +601,7 @@ class Layers:
         self.add("service", "service", *SERVICE, on=self.with_program())
 
     def extra_hardware(self) -> None:
-        # A change of its tests of Python does not change what runs in the guest.
-        files = [
-            path for path in (TOP / "tests/hardware").iterdir() if path.suffix in (".py", ".c")
-        ]
-        files = [path for path in files if not path.name.startswith(("test_", "conftest"))]
-        inputs = [*sorted(files), TOP / "tests/hardware/run"]
-        self.add("hardware", "the tests for hardware", *inputs, on=self.lab_base)
+        self.add("hardware", "the tests for hardware", *hardware(), on=self.lab_base)
 
     def extra_hardwarefaults(self) -> None:
         text = "the module with mistakes for the tests for hardware (two minutes)"
@@ -794,6 +799,9 @@ class Layers:
 
     def prepare(self, word: str, newer_stack: str) -> None:
         inputs = [TOP / f"tests/guest/systems/prepare/{word}.sh", root_of(self.made) / "packages"]
+        if word == "release":
+            self.add_cuda()
+            inputs += hardware()
         if word == "newer_kernel":
             self.add_newer(newer_stack)
             inputs.append(root_of(newer_stack.split(":")[-1]) / "var/lib/dpkg/status")

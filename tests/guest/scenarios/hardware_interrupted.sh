@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: the tests for hardware, interrupted at each step: by a signal, without their terminal, and killed
+# Gpu: 512
+. /lab/hardware_runs.sh
+load_neighbours
+modprobe nvidia-peermem
+modules=$(others)
+pair=gpu0-$HCA
+
+# begun STEP: succeeds if the step has begun. ended: succeeds if the run has ended.
+begun() { grep -qE "\"is\": \"step\".*\"name\": \"$1\"" "$state"/*/journal; }
+ended() { ls "$state"/*/hardware-report.tar.gz; }
+
+# begin STEP: starts a run with this step, and waits until the step has begun. $! is the run then.
+begin() {
+	local only=(--only "${1##*/}")
+	case $1 in
+	*/measure) ;;
+	*) only+=(--no-measure) ;;
+	esac
+	sh /opt/hardware/tests/hardware/run --built "$built" "${only[@]}" >/tmp/said 2>&1 &
+	wait_for "the step $1" begun "$1"
+}
+
+# interrupted STEP: ends the run by a signal in this step.
+interrupted() {
+	begin "$1"
+	kill -TERM $!
+	wait $! || true
+	check "$1, interrupted: the page says so" page 'ended early: interrupted$'
+	as_before "$1, interrupted"
+	rm -rf "$state"
+}
+
+# killed STEP: kills the run in this step, and has it undone.
+killed() {
+	begin "$1"
+	kill -KILL "$(sed -n 's/.*"is": "supervisor", "pid": \([0-9]*\).*/\1/p' "$state"/*/journal)"
+	wait $! || true
+	check "$1, killed: another run is refused" eval "! hardware --dry-run >/tmp/said 2>&1"
+	check "$1, killed: it is undone" hardware --undo
+	# A short step may have ended before the run was killed.
+	case $1 in
+	*/freed-meanwhile | */killed) check "$1, killed: the page says so" page "^  $1 \(crashed\)$" ;;
+	esac
+	as_before "$1, killed, and undone"
+	rm -rf "$state"
+}
+
+# alone STEP: takes the run's terminal away in this step.
+alone() {
+	begin "$1"
+	kill -HUP $!
+	wait_for "the end of the run" ended
+	check "$1, without its terminal: it goes on" page '^nv_peer_mem on hardware: ([0-9]+) of \1 steps held$'
+	as_before "$1, without its terminal"
+	rm -rf "$state"
+}
+
+steps=(sizes kinds across transfers atomics freed freed-meanwhile killed forked many in-use dma-buf measure)
+for step in take-out persistent/load "${steps[@]/#/persistent/$pair/}" persistent/unload; do
+	interrupted "$step"
+	killed "$step"
+done
+for step in persistent/load "persistent/$pair/freed-meanwhile" "persistent/$pair/killed"; do
+	alone "$step"
+done
+rmmod nvidia_peermem
