@@ -24,7 +24,8 @@ class Broken(Exception):
 
 
 class Pair(NamedTuple):
-    """A GPU and an RDMA device, whose name is empty if only the GPU is tried."""
+    """A GPU and an RDMA device. An empty name stands for the first device, and the port 0 for no
+    device at all."""
 
     gpu: int
     pci: str
@@ -54,7 +55,7 @@ class Client:
         )
         pid = self.process.pid
         journal.undo("kill", str(pid), machine.born(pid))
-        if pair.device:
+        if pair.port:
             self.sure("verbs")
 
     def __enter__(self) -> "Client":

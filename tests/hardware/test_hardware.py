@@ -490,7 +490,7 @@ def test_nothing_starts_at_a_boot(node: Node) -> None:
     assert node.run("--no-measure", "--only", "kinds") == 0
     after = {path for path in node.root.rglob("*") if path.is_file()} - before
     state = node.root / STATE
-    allowed = (node.root / "sys", node.root / "busy", node.root / "pause", state)
+    allowed = (node.root / "sys", node.root / "use", node.root / "busy", node.root / "pause", state)
     assert [path for path in after if not any(a in path.parents for a in allowed)] == []
 
 

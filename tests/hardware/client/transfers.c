@@ -352,7 +352,7 @@ const struct command transfer_commands[] = {
 	{ "link", 1, new_link },
 	{ "connect", 5, connect_link },
 	{ "unlink", 1, unlink_link },
-	{ "do", 7, transfer },
+	{ "do", 5, transfer },
 	{ "recv", 4, receive },
 	{ "received", 1, received },
 	{ "go", 7, start },
