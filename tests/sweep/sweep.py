@@ -3,10 +3,11 @@
 """sweep.py AREA [--seed N] [--count N] [--files WORD...] [--kind WORD] [--again] [--thought]: makes
 mistakes in the area's files, and says which of them no test notices.
 
-Without --files, takes COUNT mistakes (default 100) of all that the rules can make (mistakes.py), by
-SEED, or of those of one kind. With --files, takes all of the files whose names contain one of the
-words. --again takes only mistakes that were not noticed, and --thought those that people thought of
-(thought.py). Results are kept (results.py).
+Takes COUNT mistakes, by SEED, of all that the rules can make (mistakes.py), or of those of one kind;
+without a number 100. With --files, takes those in the files whose names contain one of the words.
+--again takes only mistakes that were not noticed, and --thought those that people thought of
+(thought.py). With one of these three and without a number, takes all. Results are kept
+(results.py).
 
 The mistakes in `judged` are left out: each names the reason why the program stays the same.
 
@@ -60,9 +61,9 @@ def chosen(area: Area, results: Results, options: argparse.Namespace) -> list[Ma
         every = [one for one in every if any(word in one.file for word in options.files)]
     if options.kind:
         every = [one for one in every if options.kind in one.place]
-    if options.again or options.files or options.thought:
-        return every
-    return random.Random(options.seed).sample(every, min(options.count, len(every)))
+    are_all = options.again or options.files or options.thought
+    count = options.count or (len(every) if are_all else 100)
+    return random.Random(options.seed).sample(every, min(count, len(every)))
 
 
 def groups(mistakes: list[Made]) -> Iterator[list[Made]]:
@@ -166,7 +167,7 @@ def main() -> str | None:
     parser = argparse.ArgumentParser(prog="tests/run sweep")
     parser.add_argument("area", choices=AREAS)
     parser.add_argument("--seed", type=int, default=random.randrange(10000))
-    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--count", type=int)
     parser.add_argument("--files", nargs="+")
     parser.add_argument("--kind", default="")
     parser.add_argument("--again", action="store_true")

@@ -312,13 +312,14 @@ check_sweep() {
 	python3 -B tests/sweep/sweep.py $SWEEP
 }
 
-# Checks that a test notices each mistake that people thought of.
-check_thought_module() { SWEEP="module --thought" check_sweep; }
+# Checks that a test notices mistakes that people thought of. All of them would take hours, so each
+# run takes others, by a seed that it prints.
+check_thought_module() { SWEEP="module --thought --count 12" check_sweep; }
 check_thought_c() { SWEEP="c --thought" check_sweep; }
-check_thought_preload() { SWEEP="preload --thought" check_sweep; }
-check_thought_keeper() { SWEEP="keeper --thought" check_sweep; }
-check_thought_nvpm() { SWEEP="nvpm --thought" check_sweep; }
-check_thought_scripts() { SWEEP="scripts --thought" check_sweep; }
+check_thought_preload() { SWEEP="preload --thought --count 10" check_sweep; }
+check_thought_keeper() { SWEEP="keeper --thought --count 6" check_sweep; }
+check_thought_nvpm() { SWEEP="nvpm --thought --count 3" check_sweep; }
+check_thought_scripts() { SWEEP="scripts --thought --count 15" check_sweep; }
 
 # Tests the preloaded library in real processes, with doubles of its neighbours.
 check_preload() {
