@@ -3,8 +3,9 @@
 """sweep.py AREA [--seed N] [--count N] [--files WORD...] [--kind WORD] [--again] [--thought]: makes
 mistakes in the area's files, and says which of them no test notices.
 
-Takes COUNT mistakes, by SEED, of all that the rules can make (mistakes.py), or of those of one kind;
-without a number 100. With --files, takes those in the files whose names contain one of the words.
+Takes COUNT mistakes, by SEED, of all that the rules can make (mistakes.py), or of those of one
+kind; without a number 100. With --files, takes those in the files whose names contain one of the
+words.
 --again takes only mistakes that were not noticed, and --thought those that people thought of
 (thought.py). With one of these three and without a number, takes all. Results are kept
 (results.py).
