@@ -66,6 +66,7 @@ static void show_counters(struct seq_file *s)
 	for (i = 0; i < ARRAY_SIZE(sim_counters); i++)
 		seq_printf(s, "%s %lld\n", sim_counter_names[i],
 			   (s64)atomic64_read(&sim_counters[i]));
+	seq_printf(s, "live_bar1_bytes %llu\n", READ_ONCE(sim_gpu.bar1_used));
 	for (i = 0; i < SIM_EXPORTS; i++)
 		seq_printf(s, "calls_nvidia_p2p_%s %lld\n", sim_clock_names[i],
 			   (s64)atomic64_read(&sim_clocks[i].calls));

@@ -3,6 +3,7 @@
 # Gpu: 512
 . /lab/hardware_runs.sh
 load_neighbours
+echo $((256 << 20)) >"$NVIDIA/bar1_bytes"
 modprobe nvidia-peermem
 modules=$(others)
 
@@ -17,14 +18,18 @@ equal "exit code" 0 "$rc"
 check "every step that was tried held" page '^nv_peer_mem on hardware: ([0-9]+) of \1 steps held$'
 check "the kernel's log was read" eval "! page 'log since this step cannot be read'"
 check "an archive for others" tar -tzf "$(echo "$state"/*/hardware-report.tar.gz)"
+check "a BAR1 that is full was tried" grep -q 'more than BAR1 has free: ENOMEM' "$state"/*/journal
+check "every kind of memory was tried" eval '! grep -q "kinds.*\"word\": \"not\"" "$state"/*/journal'
 as_before "after all steps"
+rm -rf "$state"
+check "the GPU's half" hardware --gpus --no-measure
+check "its exports were tried" page '^  cuda/gpu0/exports: [0-9]+ checks'
 
 # Two clients as on two machines: the double of ssh stays on this one.
-mkdir /run/double
 printf '#!/bin/sh\nshift 5\nexec sh -c "$*"\n' >/run/double/ssh
 chmod 755 /run/double/ssh
 rm -rf "$state"
-PATH=/run/double:$PATH check "a peer" hardware --no-measure --peer other --only peer-transfers --only peer-killed
+check "a peer" hardware --no-measure --peer other --only peer-transfers --only peer-killed
 check "the steps with the peer were run" page "^  revocable/gpu0-$HCA/peer-killed: 2 checks"
 as_before "after the steps with a peer"
 
