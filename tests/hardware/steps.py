@@ -192,9 +192,6 @@ def kinds(c: Context) -> None:
     )
     with c.client() as client:
         for kind, text, expected in contract:
-            if kind == "pool" and traces.doubles():
-                c.no(f"{text}: the simulated CUDA lets it be pinned")
-                continue
             said = client.ask("alloc", 0, kind, BLOCK)
             if said.startswith("not ") or said == "CUDA_ERROR_NOT_SUPPORTED":
                 c.no("{}: {}".format(text, said[4:] if said.startswith("not ") else said))

@@ -138,7 +138,8 @@ class Bed:
 
     def cuda(self, kind, *flags):
         (self.where / kind).mkdir()
-        self.double(CUDA / "cuda", self.where / kind / "libcuda.so.1", CUDA / "gpu_host.c", *flags)
+        more = [CUDA / "vmm.c", CUDA / "gpu_host.c"]
+        self.double(CUDA / "cuda", self.where / kind / "libcuda.so.1", *more, *flags)
 
     def run(
         self,

@@ -46,7 +46,7 @@ pub fn make(scratch: &Path) -> Places {
 /// Compiles the lab's libcuda, which needs no GPU in this form, and the double of libibverbs.
 fn compile(top: &Path, libraries: &Path) {
     let cuda = top.join("tests/doubles/cuda");
-    let sources = [cuda.join("cuda.c"), cuda.join("gpu_host.c")];
+    let sources = ["cuda.c", "vmm.c", "gpu_host.c"].map(|file| cuda.join(file));
     library(&libraries.join("libcuda.so.1"), &[format!("-I{}/include", cuda.display())], &sources);
     let warnings = ["-Wall", "-Wextra", "-Werror"].map(str::to_owned);
     library(&libraries.join("libibverbs.so.1"), &warnings, &[top.join("tests/doubles/verbs/ibverbs.c")]);

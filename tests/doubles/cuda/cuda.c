@@ -18,12 +18,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "buffers.h"
 #include "cuda.h"
 #include "events.h"
 #include "gpu.h"
-
-#define BLOCK		(2ULL << 20)
-#define BLOCKS(size)	(((size) + BLOCK - 1) / BLOCK * BLOCK)
 
 /*
  * The first address of GPU memory. Addresses are the same in every process, although the memory
@@ -41,15 +39,7 @@ struct CUmemPoolHandle_st {
 	int gpu;
 };
 
-static struct buffer {
-	CUdeviceptr start;
-	size_t size;	/* 0: this place is free */
-	CUmemorytype type;
-	int gpu;
-	CUcontext context;	/* NULL: memory of a pool */
-	unsigned long long id;
-	unsigned int sync_memops;
-} buffers[256];
+static struct buffer buffers[256];
 
 #define END		(buffers + sizeof(buffers) / sizeof(*buffers))
 
@@ -124,8 +114,7 @@ static CUresult known(const char *function, CUdevice device)
 	return error;
 }
 
-/* Begins a function for which the thread needs a context. Most functions need one. */
-static CUresult ready(const char *function)
+CUresult ready(const char *function)
 {
 	CUresult error = begin(function);
 
@@ -264,8 +253,7 @@ CUresult cuGetProcAddress_v2(const char *name, void **function, int version, uns
 
 /* ---- memory ------------------------------------------------------------------ */
 
-/* Returns the buffer around an address, or NULL. */
-static struct buffer *find(CUdeviceptr address)
+struct buffer *find(CUdeviceptr address)
 {
 	struct buffer *buffer;
 
@@ -275,17 +263,13 @@ static struct buffer *find(CUdeviceptr address)
 	return NULL;
 }
 
-/*
- * Makes a buffer at the first address at which the gap between mappings is large enough, and stores
- * its address.
- */
-static CUresult allocate(CUdeviceptr *address, struct buffer wanted)
+CUresult allocate(CUdeviceptr *address, struct buffer wanted)
 {
 	const int own = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
 	static unsigned long long last_id;
 	size_t size = BLOCKS(wanted.size);
 	struct buffer *buffer = buffers;
-	CUdeviceptr at = FIRST;
+	CUdeviceptr at = wanted.start ?: FIRST;
 	void *mapped;
 
 	if (!size || !address)
@@ -298,10 +282,10 @@ static CUresult allocate(CUdeviceptr *address, struct buffer wanted)
 		if (wanted.type == CU_MEMORYTYPE_HOST)
 			mapped = mmap((void *)at, size, PROT_READ | PROT_WRITE, own, -1, 0);
 		else
-			mapped = gpu_map((void *)at, size);
+			mapped = gpu_map((void *)at, size, wanted.properties);
 		if (mapped == (void *)at)
 			break;
-		if (mapped != MAP_FAILED || errno != EEXIST)
+		if (mapped != MAP_FAILED || errno != EEXIST || wanted.start)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	wanted.start = at;
@@ -342,12 +326,37 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
 /* Allocates memory of a pool, which may be that of another GPU than the current one. */
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool, void *stream)
 {
-	struct buffer wanted = { .size = size, .type = CU_MEMORYTYPE_DEVICE, .gpu = pool->gpu };
+	struct buffer wanted = {
+		.size = size, .type = CU_MEMORYTYPE_DEVICE, .gpu = pool->gpu, .properties = GPU_NO_P2P,
+	};
 
 	return ready(__func__) ?: allocate(address, wanted);
 }
 
-static CUresult release(struct buffer *buffer)
+/* Makes memory that CUDA would move between CPU and GPU. Here, it stays at the GPU. */
+CUresult cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned int flags)
+{
+	CUresult error = ready(__func__);
+	struct buffer wanted = {
+		.size = size, .type = CU_MEMORYTYPE_DEVICE, .properties = GPU_NO_P2P | GPU_CPU,
+		.is_managed = true,
+	};
+
+	if (error)
+		return error;
+	if (flags != CU_MEM_ATTACH_GLOBAL)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	wanted.gpu = current()->gpu;
+	wanted.context = current();
+	return allocate(address, wanted);
+}
+
+void was_freed(void)
+{
+	allocated--;
+}
+
+CUresult release(struct buffer *buffer)
 {
 	size_t size = BLOCKS(buffer->size);
 
@@ -361,7 +370,7 @@ static CUresult free_buffer(CUdeviceptr address, CUmemorytype type)
 
 	if (!buffer || buffer->start != address || buffer->type != type)
 		return CUDA_ERROR_INVALID_VALUE;
-	allocated--;
+	was_freed();
 	return release(buffer);
 }
 
@@ -478,7 +487,7 @@ static CUresult attribute_of(struct buffer *buffer, CUpointer_attribute attribut
 		*(int *)value = 0;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-		*(bool *)value = false;
+		*(bool *)value = buffer->is_managed;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 		*(unsigned long long *)value = buffer->id;
@@ -539,12 +548,6 @@ CUresult cuMemGetAddressRange(CUdeviceptr *start, size_t *size, CUdeviceptr addr
 	return CUDA_SUCCESS;
 }
 
-/* This library has no cuMemCreate, so that no memory comes from it. */
-CUresult cuMemGetAllocationGranularity(size_t *granularity, const void *properties, int option)
-{
-	return begin(__func__) ?: CUDA_ERROR_NOT_SUPPORTED;
-}
-
 CUresult cuMemRetainAllocationHandle(unsigned long long *handle, void *address)
 {
 	return begin(__func__) ?: CUDA_ERROR_INVALID_VALUE;
@@ -555,7 +558,7 @@ static bool is_exportable(CUdeviceptr address, size_t size)
 {
 	struct buffer *buffer = find(address);
 
-	return buffer && buffer->type == CU_MEMORYTYPE_DEVICE &&
+	return buffer && buffer->type == CU_MEMORYTYPE_DEVICE && !buffer->is_managed &&
 	       size <= buffer->start + BLOCKS(buffer->size) - address;
 }
 

@@ -19,11 +19,15 @@ extern const CUdevice gpu_first;
 /* Finds the GPUs, and stores domain, bus, device and function of each. Returns their number. */
 int gpu_find(unsigned int pci[GPUS][4]);
 
+/* Properties of memory: the driver pins none of it for others; the CPU can access it. */
+#define GPU_NO_P2P	1
+#define GPU_CPU		2
+
 /*
- * Maps new memory of a GPU at an address that the CPU cannot access. Returns the result of mmap(),
- * whose error is EEXIST if something else is mapped there.
+ * Maps new memory of a GPU with these properties at an address. Returns the result of mmap(), whose
+ * error is EEXIST if something else is mapped there.
  */
-void *gpu_map(void *address, size_t size);
+void *gpu_map(void *address, size_t size, int properties);
 
 /* Returns a dma-buf of a part of this memory, or -1. */
 int gpu_export(CUdeviceptr address, size_t size);

@@ -31,9 +31,9 @@ int gpu_find(unsigned int pci[GPUS][4])
 	return atoi(number) < GPUS ? atoi(number) : GPUS;
 }
 
-void *gpu_map(void *address, size_t size)
+void *gpu_map(void *address, size_t size, int properties)
 {
-	return mmap(address, size, PROT_NONE,
+	return mmap(address, size, properties & GPU_CPU ? PROT_READ | PROT_WRITE : PROT_NONE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 }
 

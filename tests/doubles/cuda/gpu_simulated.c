@@ -29,9 +29,12 @@ int gpu_find(unsigned int pci[GPUS][4])
 	return driver >= 0;
 }
 
-void *gpu_map(void *address, size_t size)
+void *gpu_map(void *address, size_t size, int properties)
 {
-	return mmap(address, size, PROT_NONE, MAP_SHARED | MAP_FIXED_NOREPLACE, driver, LAB_GPU_ANYWHERE);
+	int access = properties & GPU_CPU ? PROT_READ | PROT_WRITE : PROT_NONE;
+	off_t where = LAB_GPU_ANYWHERE + (properties & GPU_NO_P2P ? LAB_GPU_NO_P2P : 0);
+
+	return mmap(address, size, access, MAP_SHARED | MAP_FIXED_NOREPLACE, driver, where);
 }
 
 int gpu_export(CUdeviceptr address, size_t size)

@@ -499,8 +499,8 @@ class Layers:
         self.stack = above + self.stack
 
     def add_cuda(self) -> None:
-        names = ("cuda.c", "events.h", "gpu.h", "gpu_simulated.c", "nvml.c", "include")
-        sources = [DOUBLES / f"cuda/{name}" for name in names]
+        apart = ("gpu_host.c", "README.md")
+        sources = [path for path in sorted((DOUBLES / "cuda").iterdir()) if path.name not in apart]
         self.add("cuda", "CUDA of the lab", *sources, DOUBLES / "driver/lab_gpu.h")
 
     def extra_wheels(self) -> None:

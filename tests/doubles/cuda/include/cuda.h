@@ -69,6 +69,37 @@ typedef enum CUmemorytype_enum {
 	CU_MEMORYTYPE_DEVICE = 0x02,
 } CUmemorytype;
 
+typedef enum CUmemAttach_flags_enum {
+	CU_MEM_ATTACH_GLOBAL = 0x1,
+} CUmemAttach_flags;
+
+typedef enum CUmemAllocationType_enum {
+	CU_MEM_ALLOCATION_TYPE_PINNED = 0x1,
+} CUmemAllocationType;
+
+typedef struct CUmemLocation_st {
+	int type;
+	int id;
+} CUmemLocation;
+
+typedef struct CUmemAllocationProp_st {
+	CUmemAllocationType type;
+	int requestedHandleTypes;
+	CUmemLocation location;
+	void *win32HandleMetaData;
+	struct {
+		unsigned char compressionType;
+		unsigned char gpuDirectRDMACapable;
+		unsigned short usage;
+		unsigned char reserved[4];
+	} allocFlags;
+} CUmemAllocationProp;
+
+typedef struct CUmemAccessDesc_st {
+	CUmemLocation location;
+	int flags;
+} CUmemAccessDesc;
+
 typedef enum CUmemRangeHandleType_enum {
 	CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 0x1,
 } CUmemRangeHandleType;
@@ -125,7 +156,18 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 CUresult cuPointerGetAttributes(unsigned int number, CUpointer_attribute *attributes, void **values,
 				CUdeviceptr address);
 CUresult cuMemGetAddressRange(CUdeviceptr *start, size_t *size, CUdeviceptr address);
-CUresult cuMemGetAllocationGranularity(size_t *granularity, const void *properties, int option);
+CUresult cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned int flags);
+CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *is, int option);
+CUresult cuMemCreate(unsigned long long *handle, size_t size, const CUmemAllocationProp *is,
+		     unsigned long long flags);
+CUresult cuMemRelease(unsigned long long handle);
+CUresult cuMemAddressReserve(CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr wanted,
+			     unsigned long long flags);
+CUresult cuMemAddressFree(CUdeviceptr address, size_t size);
+CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, unsigned long long handle,
+		  unsigned long long flags);
+CUresult cuMemUnmap(CUdeviceptr address, size_t size);
+CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *who, size_t count);
 CUresult cuMemRetainAllocationHandle(unsigned long long *handle, void *address);
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device);
 CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device);
