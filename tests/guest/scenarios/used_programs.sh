@@ -72,7 +72,7 @@ DMABUF=1 holding "peercache, dma-bufs" "$(both python3.11 dma-buf 4194304)" peer
 export UCX_TLS=rc,cuda UCX_MEMTYPE_CACHE=n
 holding "NIXL, dma-bufs" "$(both python3 dma-buf 8388608)" nixl python3
 UCX_CUDA_COPY_DMABUF=n holding "NIXL, pointers" "$(both python3 nv_peer_mem 8388608)" nixl python3
-holding "Mooncake" "$(both python3 dma-buf 4194304)" mooncake python3
+holding "Mooncake" "$(both python3 nv_peer_mem 4194304)" mooncake python3
 
 unload_module
 modprobe nvidia-peermem
