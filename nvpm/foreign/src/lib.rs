@@ -13,6 +13,7 @@ pub mod ending;
 pub mod environment;
 pub mod errno;
 pub mod host_memory;
+pub mod nvml;
 pub mod queue_pair;
 pub mod standard_files;
 pub mod stop;

@@ -28,6 +28,7 @@ static AREAS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         ("^/sys/firmware/", "firmware"),
         ("^/proc/[0-9]+/maps$", "process that maps memory"),
         ("^/rdma-netlink/", "RDMA core"),
+        ("^/nvml/", "NVML"),
     ]
     .into_iter()
     .map(|(text, name)| (pattern(text), name))

@@ -15,9 +15,9 @@ use indexmap::IndexMap;
 use rustix::fs::{Access, access};
 
 use crate::read::programs::{self, Ended};
-use crate::read::rdma_netlink;
 use crate::read::reader::{Reader, Unread, reason};
 use crate::read::reading_child::directly;
+use crate::read::{gpu_links, rdma_netlink};
 use crate::text::clean;
 
 pub const MODULE: &str = "nv_peer_mem";
@@ -35,6 +35,8 @@ pub const PEERS: &str = "/sys/kernel/mm/memory_peers";
 
 /// The first line of a file is read from this number of bytes.
 const FIRST_LINE: u64 = 65536;
+/// What drivers answer, each of which may hang.
+const MAY_HANG: [&str; 4] = ["/proc/", "/sys/", rdma_netlink::PLACE, gpu_links::PLACE];
 /// Names that begin with a dot match no star, as in a shell.
 const LIKE_A_SHELL: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
@@ -237,7 +239,7 @@ impl Machine {
 
     /// Returns the bytes of a file, at most SIZE, or why it cannot be read.
     pub fn contents(&self, name: &str, size: Option<u64>) -> Result<Vec<u8>, Unread> {
-        let found = if ["/proc/", "/sys/", rdma_netlink::PLACE].iter().any(|place| name.starts_with(place)) {
+        let found = if MAY_HANG.iter().any(|place| name.starts_with(place)) {
             self.reader.read(&self.root, name, size)
         } else {
             directly(&self.path(name), size).map_err(Unread::Error)

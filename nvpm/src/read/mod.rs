@@ -6,6 +6,7 @@ pub mod conf;
 pub mod dma_buf;
 pub mod doubts;
 pub mod engine;
+pub mod gpu_links;
 pub mod kernel_log;
 pub mod kernel_symbols;
 pub mod keys;

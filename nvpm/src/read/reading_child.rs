@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use rustix::process::{Signal, set_parent_process_death_signal, setsid};
 
-use crate::read::rdma_netlink;
+use crate::read::{gpu_links, rdma_netlink};
 
 /// The command by which nvpm starts itself as this process.
 pub const WORD: &str = "__read";
@@ -106,10 +106,13 @@ fn prepare() {
     let _ = std::fs::write("/proc/self/comm", NAME);
 }
 
-/// Returns the bytes of a file, or of a list of the RDMA core, however long that takes.
+/// Returns the bytes of a file, of a list of the RDMA core, or of a GPU's counters, however long that takes.
 pub fn directly(path: &Path, size: Option<u64>) -> io::Result<Vec<u8>> {
     if let Some((command, device)) = rdma_netlink::parsed(path) {
         return rdma_netlink::dump(command, device, size);
+    }
+    if let Some(address) = gpu_links::parsed(path) {
+        return gpu_links::counters(address);
     }
     let mut data = Vec::new();
     File::open(path)?.take(size.unwrap_or(u64::MAX)).read_to_end(&mut data)?;

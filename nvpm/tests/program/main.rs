@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 mod any_file;
 mod explain_here;
+mod gpu_links;
 mod limits;
 mod monitoring;
 mod name_service;
