@@ -17,6 +17,11 @@ pub const PLACE: &str = "/nvml/";
 /// NVML's number for a device that it does not find.
 const NOT_FOUND: i32 = 6;
 
+/// Returns the name of a GPU's counters.
+pub fn name_of(address: &str) -> String {
+    format!("{PLACE}{address}")
+}
+
 /// Returns the PCI address in a name; None for the name of a file.
 pub fn parsed(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix(PLACE)

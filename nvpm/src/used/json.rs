@@ -9,6 +9,7 @@ use crate::read::machine::Machine;
 use crate::show::json_line::quoted;
 use crate::used::causes::causes;
 use crate::used::look::{Look, Other as Seen, look};
+use crate::used::refutation::refutations;
 use crate::used::screen::{name, notes};
 use crate::used::verdict::{Answer, Row, answer};
 
@@ -43,6 +44,8 @@ struct Device<'a> {
     sends: Option<u64>,
     receives: Option<u64>,
     limit: Option<u64>,
+    gpus_send: Option<u64>,
+    gpus_receive: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -81,6 +84,7 @@ pub fn lines(machine: &Machine, look: &Look, answer: &Answer) -> Vec<String> {
     let rows: Vec<String> = answer.rows.iter().take(MOST).map(|row| of_row(look, row)).collect();
     let devices = look.devices.iter().enumerate().map(|(place, device)| {
         let traffic = look.traffic.get(place);
+        let links = traffic.and_then(|traffic| traffic.links.as_ref());
         #[allow(clippy::cast_sign_loss)]
         let number = |rate: Option<f64>| rate.map(|rate| rate.round() as u64);
         quoted(&Device {
@@ -89,13 +93,15 @@ pub fn lines(machine: &Machine, look: &Look, answer: &Answer) -> Vec<String> {
             sends: number(traffic.and_then(|traffic| traffic.sends)),
             receives: number(traffic.and_then(|traffic| traffic.receives)),
             limit: number(traffic.and_then(|traffic| traffic.limit)),
+            gpus_send: number(links.map(|links| links.send)),
+            gpus_receive: number(links.map(|links| links.receive)),
         })
     });
     let others = |those: &[Seen]| {
         let other = |one: &Seen| quoted(&Other { process: one.number, command: &one.command });
         those.iter().take(MOST).map(other).collect::<Vec<_>>().join(", ")
     };
-    let mut notes = notes(look, answer);
+    let mut notes: Vec<String> = refutations(look).into_iter().chain(notes(look, answer)).collect();
     if answer.rows.len() > MOST {
         notes.push(format!("Only the first {MOST} of {} rows are here.", answer.rows.len()));
     }

@@ -9,6 +9,7 @@ use crate::read::peers::{asks, own_peer_memory};
 use crate::read::place::has_numbers_of_node;
 use crate::read::products::{ASK, Can};
 use crate::read::ways::peermem_loaded;
+use crate::used::links::gpus_of;
 use crate::used::objects::{self, Objects};
 use crate::used::processes::{Process, Reading, processes};
 use crate::used::tasks::Tasks;
@@ -94,7 +95,6 @@ pub fn look(machine: &Machine, with_traffic: bool) -> Look {
         Err(why) => (State::Refused(why.to_string()), Objects::default()),
     };
     let names: Vec<String> = found.devices.iter().map(|device| device.name.clone()).collect();
-    let watch = with_traffic.then(|| Watch::new(machine, &names));
     let devices: Vec<Nature> = names.iter().map(|name| nature(machine, name)).collect();
     let reading = Reading::new(machine);
     let mut numbers: BTreeSet<u32> = found.opened.iter().map(|(process, _)| *process).collect();
@@ -116,6 +116,9 @@ pub fn look(machine: &Machine, with_traffic: bool) -> Look {
     let has_orphans = found.registrations.iter().any(|one| one.process.is_none());
     let is_needed = with_traffic && (!has_gpus || has_orphans);
     let others = if is_needed { others(machine, &reading, &processes) } else { Others::default() };
+    // The search of all processes takes longer than a GPU's counters may be left alone.
+    let gpus = gpus_of(machine, &judged.parts, &processes, devices.len());
+    let watch = with_traffic.then(|| Watch::new(machine, &names, gpus));
     let traffic = watch.map_or(Vec::new(), |watch| watch.ended(machine));
     Look {
         state,

@@ -3,10 +3,12 @@
 mod causes;
 pub mod command;
 pub mod json;
+mod links;
 pub mod look;
 mod objects;
 mod peer_share;
 mod processes;
+mod refutation;
 mod screen;
 pub mod sums;
 mod tasks;

@@ -7,6 +7,7 @@ use crate::read::names::folded;
 use crate::read::regions::size;
 use crate::used::causes;
 use crate::used::look::{Look, Other, State};
+use crate::used::refutation::refutations;
 use crate::used::traffic::Traffic;
 use crate::used::verdict::{Answer, Role, Row};
 use crate::used::ways::{Part, Way};
@@ -247,7 +248,7 @@ fn names(others: &[Other]) -> String {
 pub fn lines(machine: &Machine, look: &Look, answer: &Answer) -> Vec<String> {
     let mut found = vec![answer.first.clone()];
     found.extend(table(look, &answer.rows));
-    found.extend(causes::causes(machine, look, answer).into_iter().take(REASONS));
+    found.extend(reasons(machine, look, answer).into_iter().take(REASONS));
     found.extend(notes(look, answer).into_iter().take(NOTES));
     found
 }
@@ -279,9 +280,14 @@ pub fn everything(machine: &Machine, look: &Look, answer: &Answer) -> Vec<String
     if look.traffic.iter().any(|traffic| traffic.moves() == Some(true)) {
         found.push(NO_PROOF.to_owned());
     }
-    found.extend(causes::causes(machine, look, answer));
+    found.extend(reasons(machine, look, answer));
     found.extend(notes(look, answer));
     found
+}
+
+/// Returns why data is not GPU memory, whatever is registered, and why processes have registered none.
+fn reasons(machine: &Machine, look: &Look, answer: &Answer) -> Vec<String> {
+    refutations(look).into_iter().chain(causes::causes(machine, look, answer)).collect()
 }
 
 fn of_process(look: &Look, part: &Part) -> String {

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! How many bytes each RDMA device sends and receives now. The counters are those of a port: they count the data of all
-//! programs. A rate never proves the way of the data, because data that passes host memory has the same rate.
+//! programs. A rate never proves the way of the data, because data that passes host memory has the same rate. A rate can
+//! only refute: what a device moves beyond the links of the GPUs is host memory (`refutation.rs`).
 //!
 //! No counter is switched on for this, because that would change the state of the device.
+use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::read::machine::Machine;
 use crate::selftest::limits::limit_of_device;
-
-// TODO[LINK]: the rate of the GPUs' links could refute that the traffic is GPU memory.
+use crate::used::links::{Links, STEP};
 
 /// The time between the two looks at the counters.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// A device with a lower rate, in bytes per second, moves no data of programs. The fabric itself sends some messages.
-const LEAST: f64 = 1e6;
+pub const LEAST: f64 = 1e6;
 /// The counters of a port. Their unit is a word.
 const PORT: [&str; 2] = ["counters/port_xmit_data", "counters/port_rcv_data"];
 const WORD: u64 = 4;
@@ -34,6 +35,17 @@ pub struct Traffic {
     pub receives: Option<f64>,
     /// The rate that the device and its ports allow.
     pub limit: Option<f64>,
+    /// What the links of the GPUs moved whose memory may be registered with the device.
+    pub links: Option<OfLinks>,
+}
+
+/// The rates of all links of some GPUs together, in bytes per second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OfLinks {
+    /// The PCI addresses of the GPUs.
+    pub gpus: BTreeSet<String>,
+    pub send: f64,
+    pub receive: f64,
 }
 
 impl Traffic {
@@ -58,41 +70,81 @@ enum Count {
 /// The states of all groups of counters of a port, for both directions.
 type Port = [Vec<Count>; 2];
 
-/// A first look at the counters of some devices.
+/// A first look at the counters of some devices, and at those of the GPUs whose memory they may move.
 pub struct Watch {
-    devices: Vec<(String, Vec<Port>)>,
+    devices: Vec<Device>,
+    links: Links,
     start: Instant,
 }
 
+struct Device {
+    name: String,
+    gpus: BTreeSet<String>,
+    ports: Vec<Port>,
+}
+
 impl Watch {
-    pub fn new(machine: &Machine, names: &[String]) -> Self {
-        let devices = names.iter().map(|name| (name.clone(), ports(machine, "", name))).collect();
-        Self { devices, start: Instant::now() }
+    /// Begins with the GPUs, and also ends with them. So their links have moved all that the devices have moved.
+    pub fn new(machine: &Machine, names: &[String], gpus: Vec<BTreeSet<String>>) -> Self {
+        let links = Links::new(machine, gpus.iter().flatten());
+        let device = |(name, gpus): (&String, BTreeSet<String>)| Device {
+            name: name.clone(),
+            gpus,
+            ports: ports(machine, "", name),
+        };
+        Self { devices: names.iter().zip(gpus).map(device).collect(), links, start: Instant::now() }
     }
 
     /// Looks again after the interval.
-    pub fn ended(self, machine: &Machine) -> Vec<Traffic> {
+    pub fn ended(mut self, machine: &Machine) -> Vec<Traffic> {
         let is_here = machine.root.is_empty();
         if is_here && !self.devices.is_empty() {
-            sleep(INTERVAL.saturating_sub(self.start.elapsed()));
+            self.wait(machine);
         }
         let seconds = if is_here { self.start.elapsed().as_secs_f64() } else { INTERVAL.as_secs_f64() };
         let place = if is_here { "" } else { LATER };
-        let traffic = |(name, first): &(String, Vec<Port>)| {
-            let second = ports(machine, place, name);
-            let rate = |way: usize| {
-                let pairs =
-                    || first.iter().zip(&second).filter_map(|(one, other)| Some((one.get(way)?, other.get(way)?)));
-                let bytes: Option<Vec<u64>> = pairs().filter_map(|(one, other)| difference(one, other)).collect();
-                let bytes = bytes.filter(|found| !found.is_empty() && first.len() == second.len());
-                #[allow(clippy::cast_precision_loss)]
-                bytes.map(|found| found.iter().sum::<u64>() as f64 / seconds)
-            };
-            let limit = limit_of_device(machine, name).map(|limit| limit.rate);
-            Traffic { sends: rate(0), receives: rate(1), limit }
+        let second: Vec<Vec<Port>> = self.devices.iter().map(|device| ports(machine, place, &device.name)).collect();
+        self.links.look(machine);
+        let moved = self.links.moved();
+        #[allow(clippy::cast_precision_loss)]
+        let per_second = |bytes: u64| bytes as f64 / seconds;
+        let traffic = |(device, second): (&Device, Vec<Port>)| {
+            let found: Option<Vec<&[u64; 2]>> = device.gpus.iter().map(|gpu| moved.get(gpu)).collect();
+            let sum = |found: &[&[u64; 2]], way: usize| found.iter().filter_map(|bytes| bytes.get(way)).sum();
+            let links = found.filter(|found| !found.is_empty()).map(|found| OfLinks {
+                gpus: device.gpus.clone(),
+                send: per_second(sum(&found, 0)),
+                receive: per_second(sum(&found, 1)),
+            });
+            Traffic {
+                sends: bytes_between(&device.ports, &second, 0).map(per_second),
+                receives: bytes_between(&device.ports, &second, 1).map(per_second),
+                limit: limit_of_device(machine, &device.name).map(|limit| limit.rate),
+                links,
+            }
         };
-        self.devices.iter().map(traffic).collect()
+        self.devices.iter().zip(second).map(traffic).collect()
     }
+
+    /// Waits until the interval has ended, and looks at the GPUs in between.
+    fn wait(&mut self, machine: &Machine) {
+        loop {
+            let left = INTERVAL.saturating_sub(self.start.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            sleep(if self.links.is_empty() { left } else { left.min(STEP) });
+            self.links.look(machine);
+        }
+    }
+}
+
+/// Returns the bytes that all ports have moved in a direction between two looks; None if they are not known.
+fn bytes_between(first: &[Port], second: &[Port], way: usize) -> Option<u64> {
+    let pairs = first.iter().zip(second).filter_map(|(one, other)| Some((one.get(way)?, other.get(way)?)));
+    let bytes: Option<Vec<u64>> = pairs.filter_map(|(one, other)| difference(one, other)).collect();
+    let bytes = bytes.filter(|found| !found.is_empty() && first.len() == second.len())?;
+    Some(bytes.iter().sum())
 }
 
 /// Returns the difference of two states of a port, in bytes: Some(None) if it is not known, and None if the port has no
@@ -162,7 +214,7 @@ mod tests {
         let made = Made::new();
         made.change(lines.iter().map(|line| line.replace("PORTS", PLACE)));
         let machine = made.read();
-        let found = Watch::new(&machine, &["mlx5_0".to_owned()]).ended(&machine);
+        let found = Watch::new(&machine, &["mlx5_0".to_owned()], vec![BTreeSet::new()]).ended(&machine);
         let one = found.first().unwrap();
         (one.sends, one.receives, one.moves())
     }
