@@ -23,6 +23,10 @@ const PARTS: usize = 1000;
 const HEAD: [&str; 7] =
     ["process", "command", "container", "RDMA device", "GPU memory", "host memory", "traffic of the device"];
 
+/// Marks the traffic of a device that moves less than half of its limit, and what the mark means.
+const MARK: &str = " !";
+const MARKED: &str = "! Less than half of the limit. This is normal for a program that computes in between; for one that \
+                      only communicates, nvpm selftest --bandwidth says whether this node is the cause.";
 const NO_PROOF: &str =
     "These rates are those of all programs. They prove no way: data that passes host memory is as fast.";
 
@@ -87,8 +91,14 @@ fn cells(look: &Look, row: &Row) -> [String; 7] {
         look.device(row.device).to_owned(),
         of_gpu(look, row),
         of_host(row),
-        look.traffic.get(row.device).map_or(String::new(), of_traffic),
+        look.traffic.get(row.device).map_or(String::new(), of_traffic) + if is_marked(look, row) { MARK } else { "" },
     ]
+}
+
+/// Returns whether a row gets the mark. What a process sends from host memory is slow for another reason, which has a
+/// sentence of its own.
+fn is_marked(look: &Look, row: &Row) -> bool {
+    row.has_gpu_memory() && look.traffic.get(row.device).is_some_and(Traffic::is_below_half)
 }
 
 /// The properties that make rows alike.
@@ -248,8 +258,10 @@ fn names(others: &[Other]) -> String {
 pub fn lines(machine: &Machine, look: &Look, answer: &Answer) -> Vec<String> {
     let mut found = vec![answer.first.clone()];
     found.extend(table(look, &answer.rows));
+    let is_marked = found.iter().any(|line| line.ends_with(MARK));
     found.extend(reasons(machine, look, answer).into_iter().take(REASONS));
-    found.extend(notes(look, answer).into_iter().take(NOTES));
+    found.extend(is_marked.then(|| MARKED.to_owned()));
+    found.extend(notes(look, answer).into_iter().take(NOTES - usize::from(is_marked)));
     found
 }
 

@@ -57,6 +57,13 @@ impl Traffic {
         }
         rates.iter().all(Option::is_some).then_some(false)
     }
+
+    /// Returns whether the device moves data, and in each direction less than half of what it could.
+    pub fn is_below_half(&self) -> bool {
+        let most = [self.sends, self.receives].into_iter().flatten().fold(0.0, f64::max);
+        let are_known = self.sends.is_some() && self.receives.is_some();
+        are_known && most >= LEAST && self.limit.is_some_and(|limit| most < limit / 2.0)
+    }
 }
 
 /// The state of a counter: missing, or at the end of its 32 bits, where it stays, or a number of bytes.
@@ -275,6 +282,20 @@ mod tests {
             "/laterPORTS/1/hw_counters/rdma_read_bytes = 500",
         ];
         assert_eq!(traffic(&efa), (Some(3000.0), Some(900.0), Some(false)));
+    }
+
+    #[test]
+    fn less_than_half_is_less_in_both_directions() {
+        let of = |sends, receives, limit| Traffic { sends, receives, limit, links: None }.is_below_half();
+        let gigabytes = |rate: f64| Some(rate * 1e9);
+        assert!(of(gigabytes(12.4), gigabytes(0.0), gigabytes(25.0)));
+        assert!(!of(gigabytes(12.5), gigabytes(0.0), gigabytes(25.0)));
+        assert!(!of(gigabytes(0.0), gigabytes(12.5), gigabytes(25.0)));
+        assert!(of(Some(LEAST), Some(0.0), gigabytes(25.0)));
+        // Other devices do nothing, or nobody knows.
+        assert!(!of(Some(LEAST - 1.0), Some(0.0), gigabytes(25.0)));
+        assert!(!of(gigabytes(1.0), None, gigabytes(25.0)));
+        assert!(!of(gigabytes(1.0), Some(0.0), None));
     }
 
     #[test]
