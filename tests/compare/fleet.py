@@ -30,6 +30,7 @@ class Fleet:
         found = json.loads(self.said.out)
         self.total, self.alike = found["nodes"], found["alike"]
         self.kinds, self.missing = found["kinds"], found["missing"]
+        self.used = found["used"]
         self.missing_count, self.unexpected = found["missing_count"], found["unexpected"]
         self.silent = {one["node"]: one["words"] for one in found["silent"]}
         self.nodes = [node for kind in self.kinds for node in kind["nodes"]]
@@ -178,6 +179,15 @@ def selftest_lines(results: dict[str, Status]) -> list[str]:
         for name, said in results.items()
         for line in json.dumps(said, indent=2, sort_keys=True).split("\n")
     ]
+
+
+def used(code: int, *verdicts: str, tcp: int = 0) -> Status:
+    """Returns the output of `nvpm used --json` with processes that have these verdicts, and some
+    processes that have GPUs and no RDMA device open."""
+    processes = [{"process": at, "verdict": one} for at, one in enumerate(verdicts)]
+    without = [{"process": 50 + at, "command": "train"} for at in range(tcp)]
+    said: Status = {"schema": 1, "answer": "an answer", "exit_code": code}
+    return {**said, "processes": processes, "devices": [], "without_rdma": without}
 
 
 def kind(**facts: str) -> Callable[[Status], None]:

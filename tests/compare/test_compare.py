@@ -26,6 +26,7 @@ from fleet import (
     selftest,
     selftest_lines,
     status,
+    used,
     with_labels,
 )
 from program import TOP, nvpm
@@ -441,6 +442,64 @@ def test_selftests_alone() -> None:
     found = Fleet(selftest_lines(once))
     assert found.alike == 3 and found.odd[0].nodes == ["d"]
     assert ("selftest", "no GPU") in found.odd[0].differences
+
+
+def test_use_at_this_moment() -> None:
+    """A node that moves its data through host memory or by TCP, while the others use GPUDirect
+    RDMA, is odd. A node that is idle, or that nobody can tell of, is not."""
+    names = [f"node{number}" for number in range(1, 11)]
+    said = {name: used(0, "GPU memory", "GPU memory", "no GPU") for name in names}
+    said["node2"] = used(1, "host memory only")
+    said["node4"] = used(3, tcp=2)
+    said["node5"] = used(3, "no GPU", "nothing registered")
+    said["node6"] = used(4, "unknown")
+    said["node8"] = used(0, "GPU memory", "host memory only")
+    del said["node9"]
+    found = Fleet([*with_labels({name: status(name) for name in names}), *selftest_lines(said)])
+    direct = ["node1", "node3", "node7", "node10"]
+    assert found.used == {
+        "GPUDirect RDMA": direct,
+        "GPUDirect RDMA by some processes only": ["node8"],
+        "host memory only": ["node2"],
+        "no RDMA (TCP)": ["node4"],
+        "nothing by RDMA": ["node5"],
+        "not known": ["node6"],
+    }
+    assert {one: group.differences for group in found.odd for one in group.nodes} == {
+        "node2": [("used now", "host memory only")],
+        "node4": [("used now", "no RDMA (TCP)")],
+        "node8": [("used now", "GPUDirect RDMA by some processes only")],
+    }
+    row = (
+        "used now GPUDirect RDMA: 4 nodes; GPUDirect RDMA by some processes only: node8;"
+        " host memory only: node2; no RDMA (TCP): node4; nothing by RDMA: 1 node; not known: node6"
+    )
+    assert row in found.words
+    assert "node2 used now: host memory only; the others GPUDirect RDMA" in found.words
+    assert found.said.code == 1
+    alike = {name: said[name] for name in [*direct, "node5", "node6"]}
+    found = Fleet([*with_labels({name: status(name) for name in alike}), *selftest_lines(alike)])
+    assert found.said.code == 0 and found.alike == 6
+
+
+def test_use_alone() -> None:
+    """nvpm compare also reads what nvpm used printed without statuses. The last answer of a node
+    counts, and an idle fleet has no difference. Tests of few nodes stay what they are."""
+    said = {name: used(1, "host memory only") for name in ("a", "b", "c")}
+    lines = selftest_lines({**said, "d": used(0, "GPU memory")})
+    assert [group.nodes for group in Fleet(lines).odd] == [["d"]]
+    assert not Fleet([*lines, *selftest_lines({"d": used(1, "host memory only")})]).odd
+    idle = Fleet(selftest_lines({name: used(3) for name in said}))
+    assert idle.said.code == 0 and idle.used == {"nothing by RDMA": ["a", "b", "c"]}
+    both = Fleet([*lines, *selftest_lines({"a": selftest("a", 24e9, 24e9)})])
+    assert [group.nodes for group in both.odd] == [["d"]]
+
+
+def test_use_by_numbers() -> None:
+    """The answer has the host's name, for tools that only number the nodes."""
+    nodes = [status("n1"), status("n2"), {**used(0, "GPU memory"), "host": "n1"}]
+    found = Fleet([json.dumps(one) for one in nodes])
+    assert found.nodes == ["n1", "n2"] and found.used == {"GPUDirect RDMA": ["n1"]}
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ const NAME: &str = "nvpm compare";
 /// There is nothing to compare, or the page cannot be written.
 const NOTHING: u8 = 2;
 
-/// Compares what nvpm status --json or nvpm selftest --json printed on many nodes, and says which nodes differ from the
-/// others, and in which fact. Reads files, directories with a file for each node, or standard input with the node
+/// Compares what nvpm status --json, nvpm selftest --json or nvpm used --json printed on many nodes, and says which nodes
+/// differ from the others, and in which fact. Reads files, directories with a file for each node, or standard input with the node
 /// before each line (clush, pdsh, srun --label), or with a heading before each node (clush -b, Ansible).
 #[derive(Parser)]
 #[command(
@@ -106,7 +106,7 @@ fn compared(options: Options) -> Result<ExitCode, String> {
     if fleet.seen.is_empty() {
         let said = fleet.silent.first().map_or(String::new(), |node| format!(" The first node said: {}", node.words));
         return Err(format!(
-            "there is nothing to compare: it reads the output of nvpm status --json and of nvpm selftest --json.{said}"
+            "there is nothing to compare: it reads the output of nvpm status, selftest or used with --json.{said}"
         ));
     }
     if let Some((path, file)) = file {

@@ -14,12 +14,14 @@ use crate::compare::kinds::kinds_of;
 use crate::compare::measured::{Pair, Rates, compared, pairs, rates, results};
 use crate::compare::names::{MOST, without_domain};
 use crate::compare::status::Output;
+use crate::compare::usage::{self, Usage};
 use crate::compare::wording::is_real;
 use crate::text::clean;
 
-/// The versions of the JSON objects that are read: of nvpm status, and of nvpm selftest.
+/// The versions of the JSON objects that are read: of nvpm status, of nvpm selftest, and of nvpm used.
 const STATUS: i64 = 2;
 const SELFTEST: i64 = 1;
+const USED: i64 = 1;
 const OTHER_FORM: &str = "a status in another form";
 
 /// Nodes of one kind.
@@ -63,6 +65,8 @@ pub struct Fleet {
     pub measured: HashMap<String, Vec<Pair>>,
     tested: IndexMap<String, Features>,
     rates: HashMap<String, Rates>,
+    /// How the nodes use RDMA now. A later answer of a node counts.
+    pub usage: IndexMap<String, Usage>,
     used: HashMap<String, usize>,
     used_by_tests: HashMap<String, usize>,
     texts: Texts,
@@ -79,7 +83,7 @@ pub struct Fleet {
 impl Fleet {
     /// Adds a node. Returns whether there is room for more.
     pub fn add(&mut self, node: Node) -> bool {
-        if self.seen.len() + self.tested.len() + self.silent.len() >= MOST {
+        if self.seen.len() + self.tested.len() + self.usage.len() + self.silent.len() >= MOST {
             self.is_cut = true;
             return false;
         }
@@ -98,6 +102,9 @@ impl Fleet {
                 self.rates.insert(name.clone(), rates(&said));
                 self.measured.insert(name, pairs(&said));
             }),
+            Ok(Output::Used(said)) => check_schema(&said, USED, "used").map(|()| {
+                self.usage.insert(name.clone(), Usage::of(&said));
+            }),
         };
         if let Err(words) = said {
             self.silent.push(Silent { name, words: clean(&words) });
@@ -107,7 +114,7 @@ impl Fleet {
 
     /// Compares the nodes, after the last one was added.
     pub fn compare(&mut self, expected: Option<Expected>) {
-        for name in self.tested.keys() {
+        for name in self.tested.keys().chain(self.usage.keys()) {
             self.seen.entry(name.clone()).or_default();
         }
         self.versions = versions(&self.seen);
@@ -187,10 +194,16 @@ impl Fleet {
         let tested = self.add_selftests(&nodes);
         let of_own = tested.iter().filter(|(name, _)| own.contains(*name));
         norm.extend(modes_of(&of_own.map(|(name, features)| (name.as_str(), features)).collect()));
+        let usages = self.add_usages(&nodes);
+        let of_own = usages.iter().filter(|(name, _)| own.contains(*name));
+        norm.extend(modes_of(&of_own.map(|(name, features)| (name.as_str(), features)).collect()));
         let counts = |node: &str, name: &str, value: &str, usual: &str| {
             if name.starts_with("selftest") {
                 // Administrators may test only a part of the nodes, so a missing test is no difference.
                 return tested.contains_key(node);
+            }
+            if name == usage::NAME {
+                return usages.contains_key(node);
             }
             let Some(seen) = self.seen.get(node) else { return true };
             seen.nvpm == version || is_real(name, value, usual, &seen.verdicts, &theirs)
@@ -217,6 +230,20 @@ impl Fleet {
             tested.insert(name.clone(), features);
         }
         tested
+    }
+
+    /// Adds the use of RDMA to the nodes of a kind that move data now. Returns what was added.
+    fn add_usages(&mut self, nodes: &[String]) -> IndexMap<String, Features> {
+        let mut found = IndexMap::new();
+        for name in nodes {
+            let Some(usage) = self.usage.get(name).filter(|usage| usage.is_compared()) else { continue };
+            let features = Features::from([(self.texts.one(usage::NAME), self.texts.one(usage.text()))]);
+            if let Some(seen) = self.seen.get_mut(name) {
+                seen.features.extend(features.clone());
+            }
+            found.insert(name.clone(), features);
+        }
+        found
     }
 
     /// Returns the expected names that are not there, and the names that were not expected.

@@ -112,7 +112,7 @@ impl Collected {
 /// the status. The label comes first, because two nodes may have the same host name.
 fn name_of(label: &str, output: &Output) -> String {
     let is_number = label.bytes().all(|one| one.is_ascii_digit());
-    let (Output::Status { head: said, .. } | Output::Selftest(said)) = output;
+    let (Output::Status { head: said, .. } | Output::Selftest(said) | Output::Used(said)) = output;
     let host = said.get("host").map(|host| word(Some(host))).filter(|host| !host.is_empty() && is_number);
     cut_name(host.as_deref().unwrap_or(label))
 }

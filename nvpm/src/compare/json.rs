@@ -6,6 +6,7 @@ use crate::compare::features::Features;
 use crate::compare::fleet::{Fleet, Kind};
 use crate::compare::groups::{Group, value};
 use crate::compare::kinds::{deciding, name_of};
+use crate::compare::usage::by_state;
 
 /// A change of the object's meaning increases this number.
 const SCHEMA: u32 = 2;
@@ -19,6 +20,7 @@ pub fn object(fleet: &Fleet) -> Value {
         "alike": fleet.alike(),
         "nvpm": fleet.versions.iter().map(|(version, names)| (version.clone(), json!(names))).collect::<Map<_, _>>(),
         "kinds": fleet.kinds.iter().map(|kind| of_kind(kind, &places)).collect::<Vec<_>>(),
+        "used": by_state(&fleet.usage).into_iter().map(|(state, nodes)| (state.text().to_owned(), json!(nodes))).collect::<Map<_, _>>(),
         "groups": fleet.odd().into_iter().map(of_group).collect::<Vec<_>>(),
         "silent": fleet.silent.iter().map(|one| json!({"node": one.name, "words": one.words})).collect::<Vec<_>>(),
         "missing": fleet.missing,

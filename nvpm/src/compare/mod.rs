@@ -13,4 +13,5 @@ mod names;
 mod page;
 mod screen;
 mod status;
+mod usage;
 mod wording;

@@ -10,7 +10,7 @@ use crate::compare::groups::{Group, MISSING, value};
 use crate::compare::kinds::{deciding, name_of, value_of};
 use crate::compare::measured::median;
 use crate::compare::names::folded;
-use crate::compare::screen::{headline, plural, silent_by_words};
+use crate::compare::screen::{headline, plural, silent_by_words, used_now};
 use crate::show::page::{Markup, element, escaped, heat, legend, page, row, table, tiles};
 
 /// The groups and the differences of a group that the page shows.
@@ -25,6 +25,9 @@ const LOW: f64 = 0.8;
 
 pub fn of_fleet(fleet: &Fleet) -> String {
     let mut body = vec![element("h1", &headline(fleet), ""), counts(fleet)];
+    if !fleet.usage.is_empty() {
+        body.push(element("p", &format!("Used now: {}", used_now(fleet)), ""));
+    }
     odd(fleet, &mut body);
     absent(fleet, &mut body);
     versions(fleet, &mut body);

@@ -8,6 +8,7 @@ use crate::compare::fleet::{Fleet, Kind, Silent};
 use crate::compare::groups::{Group, MISSING, value};
 use crate::compare::kinds::{deciding, name_of, value_of};
 use crate::compare::names::folded;
+use crate::compare::usage::{self, Usage, by_state};
 use crate::text::wrapped;
 
 /// The lines of a screen, its columns, and the columns of a name.
@@ -102,6 +103,16 @@ pub fn headline(fleet: &Fleet) -> String {
     format!("{}.", texts.join(", "))
 }
 
+/// Returns which nodes use GPUDirect RDMA now. The names of those that do, and of those that do nothing, would fill the
+/// line.
+pub fn used_now(fleet: &Fleet) -> String {
+    let text = |(state, nodes): (Usage, Vec<&str>)| match state {
+        Usage::Direct | Usage::Idle => format!("{}: {}", state.text(), plural(nodes.len(), "node")),
+        _ => format!("{}: {}", state.text(), shortened(&nodes)),
+    };
+    by_state(&fleet.usage).into_iter().map(text).collect::<Vec<_>>().join("; ")
+}
+
 /// Returns a line for each other version of nvpm. Their words are no differences of nodes.
 fn versions(fleet: &Fleet) -> Vec<String> {
     let name = |version: &str| if version.is_empty() { "an earlier one".to_owned() } else { version.to_owned() };
@@ -139,7 +150,10 @@ fn of_kind(fleet: &Fleet, kind: &Kind, is_first: bool) -> String {
     let Some(first) = fleet.kinds.first().filter(|_| !is_first) else { return text };
     let names: BTreeSet<&str> = first.norm.keys().chain(kind.norm.keys()).map(|name| &**name).collect();
     let is_other = |name: &&&str| {
-        !DECIDING.contains(name) && !name.starts_with("selftest") && value(&kind.norm, name) != value(&first.norm, name)
+        !DECIDING.contains(name)
+            && !name.starts_with("selftest")
+            && **name != usage::NAME
+            && value(&kind.norm, name) != value(&first.norm, name)
     };
     let others = names.iter().filter(is_other).count();
     let more = if others > 0 { plural(others, "other difference") } else { "no other difference".to_owned() };
@@ -247,7 +261,7 @@ fn of_group(fleet: &Fleet, group: &Group, most: usize) -> Vec<String> {
     lines
 }
 
-fn shortened(names: &[String]) -> String {
+fn shortened<T: AsRef<str>>(names: &[T]) -> String {
     let name = folded(names);
     if name.chars().count() <= LONGEST_LIST { name } else { format!("{} ...", begin(&name, LONGEST_LIST - 4)) }
 }
@@ -263,6 +277,9 @@ fn alike(fleet: &Fleet) -> Vec<String> {
 pub fn lines(fleet: &Fleet, is_all: bool) -> Vec<String> {
     let mut found = wrapped(&headline(fleet), WIDTH, "", "");
     let mut lines = versions(fleet);
+    if !fleet.usage.is_empty() {
+        lines.extend(with_name(usage::NAME, &used_now(fleet), 2));
+    }
     lines.extend(kinds(fleet, is_all));
     let mut room = if is_all { usize::MAX } else { HEIGHT - 6 };
     if lines.len() > room / 2 {

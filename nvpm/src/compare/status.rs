@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! The output of a node: of `nvpm status --json`, or of `nvpm selftest --json`.
+//! The output of a node: of `nvpm status --json`, of `nvpm selftest --json`, or of `nvpm used --json`.
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -30,6 +30,7 @@ pub struct Fact {
 pub enum Output {
     Status { head: Map<String, Value>, facts: Vec<Rc<Fact>> },
     Selftest(Map<String, Value>),
+    Used(Map<String, Value>),
 }
 
 /// Reads outputs. Most lines of a status are the same on other nodes, so what was read of a line is kept.
@@ -82,7 +83,7 @@ impl Outputs {
     }
 }
 
-/// Returns the status, or the result of a selftest. Ansible may have wrapped it into JSON of its own.
+/// Returns the status, the result of a selftest, or the answer of `nvpm used`. Ansible may have wrapped it into JSON of its own.
 fn of_text(text: &str) -> Option<Output> {
     let mut said = object_of(text)?;
     if let Some(facts) = said.get_mut("facts").and_then(objects) {
@@ -93,6 +94,9 @@ fn of_text(text: &str) -> Option<Output> {
     }
     if said.get("pairs").is_some_and(|pairs| pairs.as_array().is_some_and(|all| all.iter().all(Value::is_object))) {
         return Some(Output::Selftest(said));
+    }
+    if ["answer", "exit_code", "without_rdma"].iter().all(|key| said.contains_key(*key)) {
+        return Some(Output::Used(said));
     }
     of_text(said.get("stdout")?.as_str()?.trim())
 }

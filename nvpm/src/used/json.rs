@@ -106,7 +106,8 @@ pub fn lines(machine: &Machine, look: &Look, answer: &Answer) -> Vec<String> {
         notes.push(format!("Only the first {MOST} of {} rows are here.", answer.rows.len()));
     }
     let first = format!(
-        "{{\"schema\": 1, \"answer\": {}, \"exit_code\": {}, \"processes\": [",
+        "{{\"schema\": 1, \"host\": {}, \"answer\": {}, \"exit_code\": {}, \"processes\": [",
+        quoted(&machine.host),
         quoted(&answer.first),
         answer.code
     );

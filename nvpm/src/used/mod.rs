@@ -13,7 +13,7 @@ mod screen;
 pub mod sums;
 mod tasks;
 mod traffic;
-mod verdict;
+pub mod verdict;
 mod ways;
 #[cfg(test)]
 mod ways_tests;
