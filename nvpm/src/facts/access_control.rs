@@ -6,6 +6,7 @@ use crate::facts::fact::{Fact, good, unread};
 use crate::facts::topology::Doubt;
 use crate::read::machine::Machine;
 use crate::read::pci::{CONFIG, Pci, READ_BY_ALL, pci_at};
+use crate::read::pci_express::{SETTINGS, keeps_order};
 
 const SECTION: &str = "PCI";
 const CAPABILITY: u32 = 13;
@@ -42,6 +43,14 @@ pub fn redirects_requests(machine: &Machine, port: &Pci, device: &Pci) -> bool {
     let found = control(&port.config(machine, CONFIG));
     let is_direct = found & DIRECT_TRANSLATED != 0 && translates(&device.config(machine, CONFIG));
     found & REQUEST_REDIRECT != 0 && !is_direct
+}
+
+/// Returns whether a switch certainly sends the answers that a GPU below this port gives to an RDMA device at another
+/// port up to the root complex. The switch may send answers with relaxed ordering directly. An answer has the ordering
+/// of the request.
+pub fn redirects_completions(machine: &Machine, port: &Pci, device: &Pci) -> bool {
+    let is_on = control(&port.config(machine, CONFIG)) & COMPLETION_REDIRECT != 0;
+    is_on && keeps_order(&device.config(machine, SETTINGS))
 }
 
 /// Returns whether a device translates addresses itself.

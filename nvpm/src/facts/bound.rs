@@ -5,16 +5,20 @@
 //! A path begins with the root complex. Then come pairs of bridges that are the two ends of a link: the root port and
 //! the upstream port of a switch, then a downstream port of this switch and the next upstream port. The lower end of
 //! each link thus has an even place in the path.
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::facts::access_control::redirects_requests;
+use crate::facts::access_control::{redirects_completions, redirects_requests};
 use crate::facts::link_rate::data_rate;
 use crate::read::machine::Machine;
 use crate::read::pci::{Gpu, Nic, Pci, number, pci_at};
 use crate::read::pci_express::{max_payload, with_link};
 use crate::read::place::guest_kind;
 
+/// How a bound of one direction says which direction it is.
+const TO_GPU: &str = "to the GPU";
+const FROM_GPU: &str = "from the GPU";
 /// The place of the first downstream port of a switch in a path.
 const FIRST_DOWNSTREAM: usize = 3;
 
@@ -24,6 +28,14 @@ pub struct Bound {
     pub rate: f64,
     pub what: String,
     pub part: Part,
+}
+
+/// What an RDMA device does with GPU memory. The data of writes is in requests of the device, and the data of reads in
+/// answers of the GPU, which may take another way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Writes,
+    Reads,
 }
 
 /// The part that limits a rate.
@@ -43,19 +55,31 @@ pub fn gigabytes(rate: f64) -> String {
     if rate >= 1e8 { format!("{:.1}", rate / 1e9) } else { format!("{:.3}", rate / 1e9) }
 }
 
-/// Returns the bound of a GPU and a port of an RDMA device. Returns None if no limit is known, for example because the
-/// device is made of software. The bound is that of the data which the device writes into the GPU's memory; data that
-/// the device reads has the same bound, unless a switch redirects only one of them.
-pub fn of_pair(machine: &Machine, gpu: &Gpu, nic: &Nic, port: &str) -> Option<Bound> {
+/// Returns the bound of a GPU and a port of an RDMA device in one direction. Returns None if no limit is known, for
+/// example because the device is made of software.
+pub fn of_direction(machine: &Machine, gpu: &Gpu, nic: &Nic, port: &str, direction: Direction) -> Option<Bound> {
     nic.pci.as_ref().filter(|_| nic.software.is_empty())?;
-    let links = of_links(machine, gpu, nic).into_iter().map(|(_, bound)| bound);
+    let links = of_links(machine, gpu, nic, direction).into_iter().map(|(_, bound)| bound);
     lowest(links.chain(of_port(&machine.text(&format!("{port}/rate")))).collect())
 }
 
-/// Returns the links that the data of a pair passes, each with its bound.
-pub fn of_links(machine: &Machine, gpu: &Gpu, nic: &Nic) -> Vec<(Link, Bound)> {
+/// Returns the bound of a GPU and a port of an RDMA device. If the directions have different bounds, because a switch
+/// redirects the data of one of them, the lower one is returned, and says which direction it is.
+pub fn of_pair(machine: &Machine, gpu: &Gpu, nic: &Nic, port: &str) -> Option<Bound> {
+    let of = |direction| of_direction(machine, gpu, nic, port, direction);
+    let (writes, reads) = (of(Direction::Writes)?, of(Direction::Reads)?);
+    let only = |bound: Bound, which: &str| Bound { what: format!("{}, only {which}", bound.what), ..bound };
+    Some(match writes.rate.total_cmp(&reads.rate) {
+        Ordering::Less => only(writes, TO_GPU),
+        Ordering::Equal => writes,
+        Ordering::Greater => only(reads, FROM_GPU),
+    })
+}
+
+/// Returns the links that the data of a pair passes in one direction, each with its bound.
+pub fn of_links(machine: &Machine, gpu: &Gpu, nic: &Nic, direction: Direction) -> Vec<(Link, Bound)> {
     let Some(pci) = nic.pci.as_ref().filter(|_| nic.software.is_empty()) else { return Vec::new() };
-    let path = Path::new(machine, gpu, pci);
+    let path = Path::new(machine, gpu, pci, direction);
     let payload = path.payload(machine);
     let bound = |link: Link| link.bound(machine, &nic.name, payload).map(|bound| (link, bound));
     path.links.into_iter().filter_map(bound).collect()
@@ -83,9 +107,13 @@ pub fn of_ports(machine: &Machine, nic: &Nic) -> Option<Bound> {
     of_port(&machine.text(&format!("{}/rate", fastest_port(machine, nic))))
 }
 
-/// Returns whether a switch sends the requests of the RDMA device to the GPU up to the root complex.
+/// Returns whether a switch sends the data of a pair up to the root complex, in at least one direction.
 pub fn is_pair_redirected(machine: &Machine, gpu: &Gpu, nic: &Nic) -> bool {
-    nic.pci.as_ref().is_some_and(|pci| !gpu.coherent && is_redirected(machine, pci, common(&gpu.pci, pci)))
+    let is_redirected = |pci: &Pci| {
+        let directions = [Direction::Writes, Direction::Reads].into_iter();
+        directions.into_iter().any(|direction| is_redirected(machine, &gpu.pci, pci, direction))
+    };
+    nic.pci.as_ref().is_some_and(|pci| !gpu.coherent && is_redirected(pci))
 }
 
 /// Returns the directory of the fastest port; an empty text if no port is up. A port that is down has a rate, too,
@@ -169,7 +197,7 @@ pub struct Path {
 }
 
 impl Path {
-    pub fn new(machine: &Machine, gpu: &Gpu, device: &Pci) -> Self {
+    pub fn new(machine: &Machine, gpu: &Gpu, device: &Pci, direction: Direction) -> Self {
         let own = |pci: &Pci, part: Part| {
             let lower = pci_at(machine, &with_link(machine, pci));
             Link { lower, part, is_up: part == Part::Device }
@@ -185,7 +213,7 @@ impl Path {
             links.push(own(&gpu.pci, Part::Gpu));
             links.extend(hops(&gpu.pci, common..gpu.pci.path.len(), Part::Hop, false).into_iter().rev());
         }
-        if is_redirected(machine, device, common) {
+        if !gpu.coherent && is_redirected(machine, &gpu.pci, device, direction) {
             links.extend(hops(device, 0..common, Part::Detour, true).into_iter().rev());
         }
         links.extend(hops(device, common..device.path.len(), Part::Hop, true));
@@ -216,12 +244,22 @@ fn hops(machine: &Machine, pci: &Pci, places: Range<usize>) -> Vec<Rc<Pci>> {
     chosen.filter_map(|place| Some(pci_at(machine, pci.path.get(place)?))).collect()
 }
 
-/// Returns whether the switch that is above both devices sends the RDMA device's requests up to the root complex. The
-/// port that decides is the one below which the requests leave the part of the path that both devices have in common.
-fn is_redirected(machine: &Machine, device: &Pci, common: usize) -> bool {
-    let is_switch = common >= FIRST_DOWNSTREAM && common % 2 == 1 && common + 1 < device.path.len();
-    let port = device.path.get(common).filter(|_| is_switch);
-    port.is_some_and(|port| redirects_requests(machine, &pci_at(machine, port), device))
+/// Returns whether the switch that is above both devices sends the data up to the root complex. The port that decides is
+/// the one by which the data enters the part of the path that both devices have in common: for writes that of the RDMA
+/// device, which sends the data with its requests, and for reads that of the GPU, which sends the data with its answers.
+fn is_redirected(machine: &Machine, gpu: &Pci, device: &Pci, direction: Direction) -> bool {
+    let common = common(gpu, device);
+    let from = match direction {
+        Direction::Writes => device,
+        Direction::Reads => gpu,
+    };
+    let is_switch = common >= FIRST_DOWNSTREAM && common % 2 == 1 && common + 1 < from.path.len();
+    let Some(port) = from.path.get(common).filter(|_| is_switch) else { return false };
+    let port = pci_at(machine, port);
+    match direction {
+        Direction::Writes => redirects_requests(machine, &port, device),
+        Direction::Reads => redirects_completions(machine, &port, device),
+    }
 }
 
 #[cfg(test)]
@@ -307,11 +345,11 @@ mod tests {
     fn redirected_data_passes_the_uplink_of_the_switch() {
         let made = Made::new();
         made.change(["link 0000:01:00.0 8.0 8 32.0 16"]);
-        // Only the port above the device that asks decides: 0x1d is what the kernel sets.
-        made.change(["acs 0000:02:00.0 29"]);
+        // 0x1d is what the kernel sets. The device may use relaxed ordering, with which answers go directly.
+        made.change(["settings 0000:04:00.0 2930", "acs 0000:02:00.0 29"]);
         check(&made, "50.0", "port 400 Gb/s");
         made.change(["acs 0000:02:01.0 29"]);
-        check(&made, "7.2", "8 GT/s x8 at hop 0000:01:00.0, up and down by ACS redirect");
+        check(&made, "7.2", "8 GT/s x8 at hop 0000:01:00.0, up and down by ACS redirect, only to the GPU");
         // Completion redirect alone does not lead writes away.
         made.change(["acs 0000:02:01.0 8"]);
         check(&made, "50.0", "port 400 Gb/s");
@@ -319,6 +357,40 @@ mod tests {
         made.change(["bridges 0 pci0000:00/0000:00:03.0"]);
         made.change(["nic mlx5_0 pci0000:00/0000:00:03.0/0000:05:00.0 0", "acs 0000:00:03.0 29"]);
         check(&made, "7.2", "8 GT/s x8 at hop 0000:01:00.0");
+    }
+
+    #[test]
+    fn each_direction_has_the_redirect_of_the_port_that_its_data_enters() {
+        const DETOUR: &str = "8 GT/s x8 at hop 0000:01:00.0, up and down by ACS redirect";
+        const DIRECT: &str = "port 400 Gb/s";
+        // The control registers of ACS above the GPU and above the RDMA device: request redirect is 4, completion
+        // redirect 8, and direct translated peer-to-peer 64. The device keeps the order of its packets.
+        for (gpu, device, writes, reads) in [
+            (0, 0, DIRECT, DIRECT),
+            (0, 4, DETOUR, DIRECT),
+            (4, 0, DIRECT, DIRECT),
+            (8, 0, DIRECT, DETOUR),
+            (0, 8, DIRECT, DIRECT),
+            (29, 0, DIRECT, DETOUR),
+            (0, 29, DETOUR, DIRECT),
+            (29, 29, DETOUR, DETOUR),
+        ] {
+            let made = Made::new();
+            made.change(["link 0000:01:00.0 8.0 8 32.0 16", "settings 0000:04:00.0 2920"]);
+            made.change([format!("acs 0000:02:00.0 {gpu}"), format!("acs 0000:02:01.0 {device}")]);
+            let machine = made.read();
+            let (of_gpu, of_nic) = (&gpus(&machine)[0], &nics(&machine)[0]);
+            let found = |direction| of_direction(&machine, of_gpu, of_nic, PORT, direction).unwrap().what;
+            let expected = (writes.to_owned(), reads.to_owned());
+            assert_eq!((found(Direction::Writes), found(Direction::Reads)), expected, "{gpu} {device}");
+            assert_eq!(is_pair_redirected(&machine, of_gpu, of_nic), [writes, reads].contains(&DETOUR));
+            let only = match (writes == DETOUR, reads == DETOUR) {
+                (true, false) => format!("{DETOUR}, only to the GPU"),
+                (false, true) => format!("{DETOUR}, only from the GPU"),
+                _ => writes.to_owned(),
+            };
+            assert_eq!(bound(&made, 0, 0).1, only);
+        }
     }
 
     #[test]
@@ -364,7 +436,7 @@ mod tests {
         let slow = ("7.2".to_owned(), "16 GT/s x4 at hop 0000:81:00.0".to_owned());
         assert_eq!(bound(&made, 0, 1), slow);
         assert_eq!(bound(&made, 1, 0), slow);
-        assert_eq!(bound(&made, 1, 1), (slow.0, format!("{}, up and down by ACS redirect", slow.1)));
+        assert_eq!(bound(&made, 1, 1), (slow.0, format!("{}, up and down by ACS redirect, only to the GPU", slow.1)));
     }
 
     #[test]

@@ -6,13 +6,12 @@ use crate::facts::never::never;
 use crate::facts::{efa, vf};
 use crate::read::machine::Machine;
 use crate::read::pci::{Nic, Pci, READ_BY_ALL, gpus};
-use crate::read::pci_express::{SETTINGS, device_control};
+use crate::read::pci_express::{RELAXED_ORDERING, SETTINGS, device_control};
 use crate::read::peers::{asks, own_peer_memory};
 use crate::read::place::virtual_kind;
 use crate::read::products::{Can, OWN_PEER_MEMORY};
 use crate::read::{dma_buf, ways};
 
-const RELAXED_ORDERING: u32 = 1 << 4;
 const LEAST_REQUEST: u32 = 512;
 
 const ONLY_DMA_BUF: &str = "nv_peer_mem and nvidia_peermem serve only devices whose drivers ask the RDMA core: mlx5, and \

@@ -3,7 +3,7 @@
 //! devices share.
 use indexmap::IndexMap;
 
-use crate::facts::bound::{self, Bound, Part, gigabytes};
+use crate::facts::bound::{self, Bound, Direction, Part, gigabytes};
 use crate::facts::distances::nearest_devices;
 use crate::facts::estimate;
 use crate::facts::fact::{Fact, Facts, info};
@@ -86,7 +86,7 @@ pub fn shares(machine: &Machine) -> Vec<Share> {
 /// Adds the links that the data of a pair passes. The functions of a card have the same link, which is known by its
 /// upper end.
 fn add_pair(machine: &Machine, gpu: &Gpu, nic: &Nic, links: &mut IndexMap<(String, bool), Shared>) {
-    let passed = bound::of_links(machine, gpu, nic);
+    let passed = bound::of_links(machine, gpu, nic, Direction::Writes);
     let of_gpu = passed.iter().find(|(link, _)| link.part == Part::Gpu).map_or(f64::INFINITY, |(_, bound)| bound.rate);
     let of_nic = bound::of_device(machine, nic).map_or(0.0, |bound| bound.rate);
     for (link, bound) in passed {

@@ -9,6 +9,8 @@ use crate::read::pci::{Pci, READ_BY_ALL};
 const CAPABILITY: u32 = 16;
 /// The most capabilities of a device.
 const MOST_CAPABILITIES: usize = 48;
+/// In the control register: packets of this device may have relaxed ordering.
+pub const RELAXED_ORDERING: u32 = 1 << 4;
 /// The bytes of the configuration space that have the list of capabilities.
 pub const SETTINGS: u64 = 256;
 /// The values of `MaxPayload`, by the bits 7 to 5 of the control register. The last two values are reserved.
@@ -32,6 +34,11 @@ pub fn device_control(config: &[u32]) -> Option<u32> {
         at = ((head >> 8) & 0xFF) as usize;
     }
     None
+}
+
+/// Returns whether a device certainly sends no packet with relaxed ordering.
+pub fn keeps_order(config: &[u32]) -> bool {
+    device_control(config).is_some_and(|control| control & RELAXED_ORDERING == 0)
 }
 
 /// Returns the most bytes of data that a packet of this device may have. None if the setting cannot be read. A bridge

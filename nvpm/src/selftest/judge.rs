@@ -24,6 +24,9 @@ fn likely(distance: Option<Distance>) -> &'static str {
     }
 }
 
+/// The rate of a trial in one direction, and the rate that the links allow.
+type Way<'a> = (Option<f64>, Option<&'a Bound>);
+
 /// The best pair in one direction.
 struct Best {
     rate: f64,
@@ -32,31 +35,35 @@ struct Best {
 
 /// Adds a remark to each trial for each slow direction.
 pub fn judge(trials: &mut [Trial]) {
-    let rates: [fn(&Trial) -> Option<f64>; 2] = [|trial| trial.to_gpu, |trial| trial.from_gpu];
-    for (rate_of, direction) in rates.into_iter().zip(DIRECTIONS) {
+    let ways: [fn(&Trial) -> Way; 2] = [
+        |trial| (trial.to_gpu, trial.limits.first().and_then(Option::as_ref)),
+        |trial| (trial.from_gpu, trial.limits.last().and_then(Option::as_ref)),
+    ];
+    for (way, direction) in ways.into_iter().zip(DIRECTIONS) {
         let mut best: Option<Best> = None;
         for trial in trials.iter() {
-            let Some(rate) = rate_of(trial) else { continue };
+            let (Some(rate), limit) = way(trial) else { continue };
             if best.as_ref().is_none_or(|best| rate > best.rate) {
-                best = Some(Best { rate, limit: trial.limit.clone() });
+                best = Some(Best { rate, limit: limit.cloned() });
             }
         }
         let Some(best) = best else { continue };
         for trial in trials.iter_mut() {
-            let remark = rate_of(trial).and_then(|rate| remark(trial, rate, &best, direction));
+            let (rate, limit) = way(trial);
+            let remark = rate.and_then(|rate| remark(trial, rate, limit, &best, direction));
             trial.remarks.extend(remark);
         }
     }
 }
 
-fn remark(trial: &Trial, rate: f64, best: &Best, direction: &str) -> Option<String> {
+fn remark(trial: &Trial, rate: f64, limit: Option<&Bound>, best: &Best, direction: &str) -> Option<String> {
     let text = format!("{} GB/s {direction}", gigabytes(rate));
     let cause = likely(trial.distance);
-    if let Some(limit) = trial.limit.as_ref().filter(|limit| rate < SHARE * limit.rate) {
+    if let Some(limit) = limit.filter(|limit| rate < SHARE * limit.rate) {
         return Some(format!("{text}, where {} allows {}; likely {cause}", limit.what, gigabytes(limit.rate)));
     }
     // Slower links explain a slower rate.
-    let is_slower = matches!((&trial.limit, &best.limit), (Some(own), Some(others)) if own.rate < others.rate);
+    let is_slower = matches!((limit, &best.limit), (Some(own), Some(others)) if own.rate < others.rate);
     let is_marked = !is_slower && rate < SHARE * best.rate;
     is_marked.then(|| format!("{text}, and the best pair reaches {}; likely {cause}", gigabytes(best.rate)))
 }
@@ -108,10 +115,21 @@ mod tests {
     }
 
     #[test]
+    fn each_direction_has_its_own_limit() {
+        let bound = |rate: f64| Some(Bound { rate: rate * 1e9, what: "a link".to_owned(), part: Part::Hop });
+        for (rates, marked) in [([40.0, 7.0], 0), ([7.0, 7.0], 1), ([40.0, 3.0], 1)] {
+            let mut trials = [Trial::with_rates(0, "mlx5_0", rates, None)];
+            trials[0].limits = [bound(50.0), bound(7.2)];
+            judge(&mut trials);
+            assert_eq!(trials[0].remarks.len(), marked, "{rates:?}");
+        }
+    }
+
+    #[test]
     fn remarks_name_a_cause() {
         let mut trials = [[20.0, 20.0], [0.05, 20.0], [20.0, 1.0]].map(|rates| Trial::with_rates(0, "x", rates, None));
         trials[1].distance = Some(Distance::Phb);
-        trials[2].limit = Some(Bound { rate: 4e9, what: "port 32 Gb/s".to_owned(), part: Part::Port });
+        trials[2].limits[1] = Some(Bound { rate: 4e9, what: "port 32 Gb/s".to_owned(), part: Part::Port });
         judge(&mut trials);
         let text = "0.050 GB/s to the GPU (the device writes), and the best pair reaches 20.0; likely the root complex: \
                     some forward reads between their root ports slowly or not at all";

@@ -16,7 +16,7 @@ use crate::read::ways;
 use crate::selftest::bandwidth;
 use crate::selftest::bench::Bench;
 use crate::selftest::failure::Failure;
-use crate::selftest::limits::{bound_of, distance_of};
+use crate::selftest::limits::{bound_of, bounds_of, distance_of};
 use crate::selftest::port::Port;
 
 /// The number of transfers in each direction. Only the fastest is reported, because the first is slower.
@@ -85,6 +85,8 @@ pub struct Trial {
     /// The rate that the links allow, the distance, and what is said of slow rates. They are only known if rates are
     /// measured.
     pub limit: Option<Bound>,
+    /// The same to the GPU and from the GPU, which may differ.
+    pub limits: [Option<Bound>; 2],
     pub distance: Option<Distance>,
     pub remarks: Vec<String>,
 }
@@ -105,6 +107,7 @@ impl Trial {
             from_gpu: None,
             freed: None,
             limit: if is_measured { bound_of(machine, pci, device, &pair.port.path) } else { None },
+            limits: if is_measured { bounds_of(machine, pci, device, &pair.port.path) } else { [None, None] },
             distance: if is_measured { distance_of(machine, pci, device) } else { None },
             remarks: Vec::new(),
         }
@@ -169,6 +172,7 @@ impl Trial {
     /// second.
     pub fn with_rates(gpu: i32, device: &str, rates: [f64; 2], limit: Option<f64>) -> Self {
         let [to_gpu, from_gpu] = rates.map(|rate| Some(rate * 1e9));
+        let limit = limit.map(|rate| Bound { rate: rate * 1e9, what: format!("link {rate}"), part: Part::Hop });
         Self {
             gpu,
             pci: format!("0000:0{gpu}:00.0"),
@@ -180,7 +184,8 @@ impl Trial {
             to_gpu,
             from_gpu,
             freed: None,
-            limit: limit.map(|rate| Bound { rate: rate * 1e9, what: format!("link {rate}"), part: Part::Hop }),
+            limit: limit.clone(),
+            limits: [limit.clone(), limit],
             distance: Some(Distance::Pix),
             remarks: Vec::new(),
         }
