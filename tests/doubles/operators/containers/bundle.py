@@ -16,6 +16,8 @@ import yaml
 MASKED = ["/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/timer_list", "/sys/firmware"]
 READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
 PROPAGATION = {"HostToContainer": "rslave", "Bidirectional": "rshared"}
+# Where the node has the files of Secrets, in a directory for each.
+SECRETS = "/run/secrets"
 # A patch finds an element of a list by the value of one of these keys.
 KEYS = ("mountPath", "name")
 
@@ -41,10 +43,17 @@ def daemon_set(file: str, patches: list[str]) -> dict[str, Any]:
     return found
 
 
+def path_of(volume: dict[str, Any]) -> str:
+    """Returns the node's directory of a volume. A Secret that is optional and does not exist is an
+    empty directory."""
+    if "secret" in volume:
+        return f"{SECRETS}/{volume['secret']['secretName']}"
+    path: str = volume["hostPath"]["path"]
+    return path
+
+
 def mounts(pod: dict[str, Any], container: dict[str, Any]) -> list[dict[str, Any]]:
-    # The Secret is optional, and there is none here.
-    of_node = [volume for volume in pod["volumes"] if "hostPath" in volume]
-    paths = {volume["name"]: volume["hostPath"]["path"] for volume in of_node}
+    paths = {volume["name"]: path_of(volume) for volume in pod["volumes"]}
     return [
         {
             "destination": mount["mountPath"],
@@ -57,7 +66,6 @@ def mounts(pod: dict[str, Any], container: dict[str, Any]) -> list[dict[str, Any
             ],
         }
         for mount in container["volumeMounts"]
-        if mount["name"] in paths
     ]
 
 

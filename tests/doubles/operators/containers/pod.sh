@@ -5,6 +5,8 @@
 
 POD=/run/pod
 POD_LOG=/tmp/pod.log
+# The Secret of the DaemonSet.
+SECRET=/run/secrets/nv-peer-mem-signing
 
 # node_without_drivers: hides the modules and sources that the lab has installed on the node. The
 # node then has the kernel's own RDMA core, no NVIDIA driver, and no headers of the kernel.
@@ -18,8 +20,19 @@ node_without_drivers() {
 	for directory in "/lib/modules/$(uname -r)"/{updates,extra} /usr/src; do
 		mount -t tmpfs tmpfs "$directory"
 	done
-	mkdir -p /run/nvidia/validations /run/mellanox/drivers /run/nv-peer-mem /var/lib/nv_peer_mem
+	mkdir -p "$SECRET" /run/nvidia/validations /run/mellanox/drivers /run/nv-peer-mem /var/lib/nv_peer_mem
 	mount -t tmpfs -o mode=0755 tmpfs /var/lib/nv_peer_mem
+}
+
+# secret_write DIRECTORY: has the Secret have the files of DIRECTORY. A pod that runs sees all of them
+# change at once, because a link names their directory.
+secret_write() {
+	local file
+	rm -rf "$SECRET/..new"
+	cp -rT "$1" "$SECRET/..$(basename "$1")"
+	ln -s "..$(basename "$1")" "$SECRET/..new"
+	mv -T "$SECRET/..new" "$SECRET/..data"
+	for file in "$1"/*; do ln -sfn "..data/${file##*/}" "$SECRET/${file##*/}"; done
 }
 
 # pod_start [PATCH...]: starts the pod, with these patches of its manifest.
