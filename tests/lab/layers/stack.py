@@ -35,7 +35,8 @@ These layers are only for some guests (the column "layers" of ../jobs.md):
     mlx5        the same, and the RDMA driver of NVIDIA's network cards with peer memory, compiled
                 from Debian's source (mlx5source), and the list of all modules (depmod)
     operators   the container image, and what the operators of a cluster bring in containers:
-                versions of driver and core
+                versions of driver and core; and a module by which the kernel trusts a
+                certificate (trust)
     python      all of Python, for programs that measure
 
 No guest has these layers: pytest, which tests and checks programs of Python, and above it emulator,
@@ -582,6 +583,8 @@ class Layers:
         release.append(TOP / "init.d")
         # The layer installs files into a directory of its own, so any layers may lie below.
         self.add("image", "the image", *MODULE, *release, ready, on=self.with_program())
+        text = "a module by which the kernel trusts a certificate"
+        self.add("trust", text, MODULES / "trust", on=self.kernel_stack, words=[self.kver])
 
     def add_image_base(self) -> None:
         """Adds Debian's packages of the container image, below /image."""

@@ -23,7 +23,7 @@ FILES = {
 }
 # The files of the layers that not all jobs have.
 LAYERS = {
-    "operators": ["doubles/operators"],
+    "operators": ["doubles/operators", "guest/modules/trust"],
     "programs": ["guest/cuda.sh", "guest/cuda"],
     "wheels": ["guest/wheels.sh", "guest/cuda"],
     "hosts": ["guest/hosts", "guest/openmpi.sh"],
