@@ -197,9 +197,9 @@ impl<A: Actions> Keeper<A> {
                 // The entry of the cache may be wrong, so the next attempt builds the module again. The entry stays
                 // until then, because the node may lack the parts of a build by now.
                 self.doubted = Some(key.clone());
-                let advice = self.actions.advice(&self.settings.name, &said);
-                let remedy = sign::remedy(&said, signer.is_some());
-                self.fail(key, State::Failed, format!("{said}. {advice}{remedy}"));
+                let advice = sign::remedy(&said, signer.is_some())
+                    .unwrap_or_else(|| self.actions.advice(&self.settings.name, &said));
+                self.fail(key, State::Failed, format!("{said}. {advice}"));
             }
         }
     }

@@ -25,7 +25,8 @@ const LOG: &str = "The pod of the DaemonSet nv-peer-mem builds and loads the mod
 /// The same inside this pod.
 pub const TRIES_AGAIN: &str = "This pod builds and loads the module, and tries again by itself: its log says what it \
                                waits for. If the kernel refuses the module, dmesg on the node says why. A kernel that \
-                               demands signatures needs an image with signed modules (docs/kubernetes.md).";
+                               demands signatures needs the Secret nv-peer-mem-signing (docs/kubernetes.md, Signed \
+                               modules).";
 
 /// Returns how to set a parameter of the pod's module, as NAME=VALUE.
 pub fn to_set(setting: &str) -> String {

@@ -559,6 +559,7 @@ fn half_a_secret_and_a_refused_certificate_are_told() {
     world.look();
     let said = world.look();
     assert!(said.starts_with("failed: insmod: ERROR") && said.contains("mokutil --import"), "{said}");
+    assert!(!said.contains("Advice."), "nvpm's advice knows nothing of the Secret: {said}");
     fs::remove_file(secret.join("tls.key")).unwrap();
     let said = world.look();
     assert!(said.starts_with("failed: the Secret nv-peer-mem-signing lacks tls.key"), "{said}");
