@@ -44,7 +44,7 @@ pub struct Built {
 }
 
 /// Builds the module NAME in the empty directory WORK. The output goes to the file WORK/log. A signal also ends the
-/// build.
+/// build. If the image's compiler fails, the kernel's own compiler is tried.
 pub fn build(
     release: &Path,
     places: &Places,
@@ -53,29 +53,54 @@ pub fn build(
     work: &Path,
     stops: impl Fn() -> bool,
 ) -> Result<Built, Failed> {
-    let (tree, log) = (work.join("tree"), work.join("log"));
-    copy_parts(release, &tree)?;
     lay_links(places, Path::new("/usr"))?;
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let compilers = Compilers::of(&places.headers);
-    let (output, errors) = files(&log)?;
+    let attempt = |compiler: Option<&str>| {
+        let settings = settings(places, kernel, name);
+        attempt(release, work, settings.iter().map(String::as_str).chain(compiler), &stops)
+    };
+    let said = match attempt(compilers.setting())? {
+        Ok(built) => return Ok(built),
+        Err(said) => format!("{said}{}", compilers.difference()),
+    };
+    let Some(program) = compilers.of_kernel(&places.headers_root, work)? else { return Err(Failed::Because(said)) };
+    let root = places.headers_root.display();
+    let again = attempt(Some(&format!("CC={}", program.display())))?;
+    again.map_err(|again| Failed::Because(format!("{said}; with the kernel's own compiler, from {root}: {again}")))
+}
+
+/// Runs make once in a new copy of the release. If make fails, returns the line that says why.
+fn attempt<'a>(
+    release: &Path,
+    work: &Path,
+    settings: impl Iterator<Item = &'a str>,
+    stops: impl Fn() -> bool,
+) -> Result<Result<Built, String>, Failed> {
+    let (tree, log) = (work.join("tree"), work.join("log"));
+    disk::remove(&tree);
+    copy_parts(release, &tree)?;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let (output, begin) = open(&log)?;
     let mut make = Command::new("make");
-    make.args(words(&tree, processors)).args(settings(places, kernel, name)).args(compilers.setting());
-    make.stdout(output).stderr(errors);
+    make.args(words(&tree, processors)).args(settings);
+    make.stderr(output.try_clone()?).stdout(output);
     let ended =
         run(&mut make, LONGEST, stops).map_err(|error| Failed::Because(format!("make cannot be started: {error}")))?;
-    let text = String::from_utf8_lossy(&disk::of(&log, fs::read(&log))?).into_owned();
+    let text = disk::of(&log, fs::read(&log))?;
+    let text = String::from_utf8_lossy(text.get(begin..).unwrap_or_default()).into_owned();
     match ended {
-        Ended::With(0) => Ok(Built { header: header(&text, &tree), directory: tree }),
-        Ended::With(code) => Err(Failed::Because(format!("{}{}", reason(&text, code), compilers.difference()))),
+        Ended::With(0) => Ok(Ok(Built { header: header(&text, &tree), directory: tree })),
+        Ended::With(code) => Ok(Err(reason(&text, code))),
         Ended::Late => Err(Failed::Because(format!("the build has not ended after {} s", LONGEST.as_secs()))),
         Ended::Stopped => Err(Failed::Stopped),
     }
 }
 
-/// Opens the file of a build's output, for both kinds of output.
-fn files(log: &Path) -> io::Result<(File, File)> {
-    disk::of(log, File::create(log).and_then(|file| Ok((file.try_clone()?, file))))
+/// Opens the file of a build's output at its end. Returns it, and its size.
+fn open(log: &Path) -> io::Result<(File, usize)> {
+    let file = disk::of(log, File::options().create(true).append(true).open(log))?;
+    let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    Ok((file, size))
 }
 
 /// Copies the parts of a release with the times of their files, which make compares.
@@ -195,6 +220,41 @@ mod tests {
         assert!(matches!(make("sleep 300"), Err(Failed::Stopped)));
         fs::remove_file(release.join("Kbuild")).unwrap();
         assert!(matches!(make("true"), Err(Failed::File(error)) if error.to_string().contains("Kbuild")));
+    }
+
+    /// The image's gcc fails, and the root with the headers has the kernel's own gcc.
+    #[test]
+    fn a_build_by_the_kernels_own_compiler() {
+        let (release, work) = (Directory::new(), Directory::new());
+        let root = crate::root_compiler::tests::root_with("gcc-9", "gcc-9 (Test) 9.1.0");
+        for part in ["build", "src"] {
+            fs::create_dir(release.join(part)).unwrap();
+        }
+        for file in ["Kbuild", "dkms.conf"] {
+            fs::write(release.join(file), file).unwrap();
+        }
+        let make = |text: &str, recipe: &str| {
+            let config = format!("CONFIG_CC_VERSION_TEXT=\"{text}\"\nCONFIG_CC_IS_GCC=y\n");
+            fs::write(root.join(".config"), config).unwrap();
+            fs::write(release.join("Makefile"), format!("all:\n\t@{recipe}\n")).unwrap();
+            let places = Places { headers: root.to_path_buf(), ..places(&root) };
+            build(&release, &places, "6.8.0", "nv_peer_mem", &work, || false)
+        };
+        let recipe =
+            "test ! -e left && touch left && test $(CC) != gcc || { echo 'x.c:1: error: first'; exit 1; }; $(CC)";
+        let built = make("gcc-9 (Test) 9.1.0", recipe).unwrap();
+        assert_eq!(built.directory, work.join("tree"));
+        let log = fs::read_to_string(work.join("log")).unwrap();
+        let (first, second) = log.split_once("x.c:1: error: first\n").unwrap();
+        assert!(!first.contains("(Test)") && second.contains("\ngcc-9 (Test) 9.1.0\n"), "{log}");
+        let failed = make("gcc-9 (Test) 9.1.0", "echo \"x.c:1: error: $$(basename $$(dirname $(CC)))\"; exit 1");
+        let Err(Failed::Because(said)) = failed else { panic!() };
+        let directory = work.file_name().unwrap().to_str().unwrap();
+        assert!(said.starts_with("x.c:1: error: . (the kernel was compiled by gcc-9 (Test) 9.1.0, and"), "{said}");
+        let again = format!("; with the kernel's own compiler, from {}: x.c:1: error: {directory}", root.display());
+        assert!(said.ends_with(&again), "{said}");
+        let failed = make("gcc-10 (Test) 10.1.0", "echo x.c:1: error: $(CC); exit 1");
+        assert!(matches!(failed, Err(Failed::Because(said)) if said.ends_with(')')));
     }
 
     /// Links of an earlier build are replaced. The image's own directories stay.

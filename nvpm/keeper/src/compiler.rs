@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //! The compiler for the module. The headers of a distribution may name a version of gcc that the image does not have,
 //! such as gcc-12. The image's own gcc makes a module that the kernel loads, because the kernel does not compare
-//! versions of gcc. A kernel that clang compiled needs clang, for which build/find/kernel.sh looks.
+//! versions of gcc. If the image's gcc fails, the kernel's own compiler is tried, which the root directory with the
+//! headers may have. A kernel that clang compiled needs clang, for which build/find/kernel.sh looks.
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use crate::program::printed;
+use crate::root_compiler;
 
 /// The compilers of the kernel and of the image, as each names itself. A text is empty if it is unknown.
 pub struct Compilers {
@@ -25,7 +30,7 @@ impl Compilers {
         let text = config.lines().find_map(|line| line.strip_prefix("CONFIG_CC_VERSION_TEXT="));
         Self {
             kernel: text.unwrap_or_default().trim_matches('"').to_owned(),
-            image: said.lines().next().unwrap_or_default().to_owned(),
+            image: first(said).to_owned(),
             is_gcc: config.lines().any(|line| line == "CONFIG_CC_IS_GCC=y"),
         }
     }
@@ -35,14 +40,40 @@ impl Compilers {
         self.is_gcc.then_some("CC=gcc")
     }
 
+    /// Returns whether both compilers are known, and have different versions.
+    fn differ(&self) -> bool {
+        let (kernel, image) = (version(&self.kernel), version(&self.image));
+        !kernel.is_empty() && !image.is_empty() && kernel != image
+    }
+
+    /// Returns a program that starts the kernel's own compiler, if a root directory has this compiler and the image
+    /// does not. The program is written into the directory WORK.
+    pub fn of_kernel(&self, root: &Path, work: &Path) -> io::Result<Option<PathBuf>> {
+        if !self.is_gcc || !self.differ() {
+            return Ok(None);
+        }
+        let program = work.join("gcc");
+        for name in [self.kernel.split_whitespace().next().unwrap_or_default(), "gcc"] {
+            if root_compiler::write(root, name, &program)?
+                && version(first(&printed(&program, &["--version"]))) == version(&self.kernel)
+            {
+                return Ok(Some(program));
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns a sentence that names both compilers if their versions differ, for the reason of a failed build.
     pub fn difference(&self) -> String {
-        let (kernel, image) = (version(&self.kernel), version(&self.image));
-        if kernel.is_empty() || image.is_empty() || kernel == image {
+        if !self.differ() {
             return String::new();
         }
         format!(" (the kernel was compiled by {}, and this image has {})", self.kernel, self.image)
     }
+}
+
+fn first(said: &str) -> &str {
+    said.lines().next().unwrap_or_default()
 }
 
 /// Returns the version of a compiler, which is the last word of its name, or the last before a date and a vendor in
@@ -56,6 +87,7 @@ fn version(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::Directory;
 
     const DEBIAN_13: &str = "gcc (Debian 14.2.0-19) 14.2.0\nCopyright (C) 2024 Free Software Foundation, Inc.\n";
 
@@ -76,6 +108,23 @@ mod tests {
                 format!(" (the kernel was compiled by {text}, and this image has gcc (Debian 14.2.0-19) 14.2.0)");
             assert_eq!(found.difference(), if differs { expected } else { String::new() }, "{text}");
         }
+    }
+
+    /// This machine's root stands for a container's, whose compiler is the kernel's own.
+    #[test]
+    fn the_kernels_own_compiler() {
+        let work = Directory::new();
+        let here = printed("gcc", &["--version"]);
+        let is = |name: &str, kind: &str, image: &str| {
+            let config = format!("CONFIG_CC_VERSION_TEXT=\"{name}\"\nCONFIG_CC_IS_{kind}=y\n");
+            Compilers::from(&config, image).of_kernel(Path::new("/"), &work).unwrap().is_some()
+        };
+        let other = "gcc (Debian 99.2.0-19) 99.2.0\n";
+        assert!(is(first(&here), "GCC", other));
+        assert!(is(&first(&here).replacen("gcc", "gcc-of-others", 1), "GCC", other), "the root has it as gcc");
+        assert!(!is(first(&here), "GCC", &here), "the image has the same");
+        assert!(!is("gcc-98 (Debian 98.1.0-1) 98.1.0", "GCC", other), "the root has another one");
+        assert!(!is(first(&here), "CLANG", other));
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod port;
 mod probe;
 mod program;
 mod report;
+mod root_compiler;
 mod serve;
 mod settings;
 mod sign;

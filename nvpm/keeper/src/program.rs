@@ -81,7 +81,7 @@ fn said_within(command: &[&str], errors: Stdio, longest: Duration) -> io::Result
 }
 
 /// Returns what a short program prints; an empty string if it does not start.
-pub fn printed<S: AsRef<OsStr>>(name: &str, words: &[S]) -> String {
+pub fn printed<S: AsRef<OsStr>>(name: impl AsRef<OsStr>, words: &[S]) -> String {
     let ended = Command::new(name).args(words).stdin(Stdio::null()).output();
     ended.map(|ended| String::from_utf8_lossy(&ended.stdout).trim().to_owned()).unwrap_or_default()
 }
