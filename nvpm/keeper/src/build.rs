@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_build_by_the_kernels_own_compiler() {
         let (release, work) = (Directory::new(), Directory::new());
-        let root = crate::root_compiler::tests::root_with("gcc-9", "gcc-9 (Test) 9.1.0");
+        let root = crate::root_programs::tests::root_with("gcc-9", "gcc-9 (Test) 9.1.0");
         for part in ["build", "src"] {
             fs::create_dir(release.join(part)).unwrap();
         }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::program::printed;
-use crate::root_compiler;
+use crate::root_programs;
 
 /// The compilers of the kernel and of the image, as each names itself. A text is empty if it is unknown.
 pub struct Compilers {
@@ -54,7 +54,7 @@ impl Compilers {
         }
         let program = work.join("gcc");
         for name in [self.kernel.split_whitespace().next().unwrap_or_default(), "gcc"] {
-            if root_compiler::write(root, name, &program)?
+            if root_programs::write_compiler(root, name, &program)?
                 && version(first(&printed(&program, &["--version"]))) == version(&self.kernel)
             {
                 return Ok(Some(program));

@@ -21,7 +21,7 @@ mod port;
 mod probe;
 mod program;
 mod report;
-mod root_compiler;
+mod root_programs;
 mod serve;
 mod settings;
 mod sign;

@@ -247,7 +247,7 @@ impl<A: Actions> Keeper<A> {
         }
         if let Some(signer) = signer {
             let modules = key.files().map(|file| built.directory.join(file));
-            signer.sign(&places.headers, &modules).map_err(Why::Build)?;
+            signer.sign(&places.headers_root, &places.headers, &modules).map_err(Why::Build)?;
         }
         self.cache.store(key, &built.directory).map_err(file)?;
         let symbols = built.directory.join("nvidia.symvers");

@@ -10,6 +10,7 @@ use crate::build::Failed;
 use crate::checksum::checksum;
 use crate::disk;
 use crate::program::code;
+use crate::root_programs::Loader;
 
 /// Where daemonset.yaml shows the Secret.
 pub const SECRET: &str = "/etc/nv-peer-mem/signing";
@@ -44,8 +45,9 @@ impl Signer {
         Ok(checksum(&disk::of(&self.certificate, fs::read(&self.certificate))?))
     }
 
-    /// Signs modules by the program of the kernel's headers, with the hash that the kernel's configuration names.
-    pub fn sign(&self, headers: &Path, modules: &[PathBuf]) -> Result<(), Failed> {
+    /// Signs modules by the program of the kernel's headers, with the hash that the kernel's configuration names. If the
+    /// image lacks the program's libraries, those of the root directory with the headers serve.
+    pub fn sign(&self, root: &Path, headers: &Path, modules: &[PathBuf]) -> Result<(), Failed> {
         let program = headers.join("scripts/sign-file");
         let config = fs::read_to_string(headers.join(".config")).unwrap_or_default();
         let hash = config.lines().find_map(|line| line.strip_prefix("CONFIG_MODULE_SIG_HASH="));
@@ -53,22 +55,26 @@ impl Signer {
         let hash = if hash.is_empty() { "sha256" } else { hash };
         for module in modules {
             let words = [hash.as_ref(), self.key.as_os_str(), self.certificate.as_os_str(), module.as_os_str()];
-            let ended = Command::new(&program).args(words).stdin(Stdio::null()).output();
-            let ended = ended.map_err(|error| {
-                Failed::Because(format!(
-                    "the modules cannot be signed: {} cannot be started: {error}",
-                    program.display()
-                ))
+            let again = || Loader::of(root).and_then(|loader| ended(loader.command(&program).args(words)).ok());
+            ended(Command::new(&program).args(words)).or_else(|said| again().ok_or(said)).map_err(|said| {
+                Failed::Because(format!("the modules cannot be signed: {} {said}", program.display()))
             })?;
-            if !ended.status.success() {
-                let said = String::from_utf8_lossy(&ended.stderr);
-                let said =
-                    said.lines().next().map_or_else(|| format!("ended with {}", code(ended.status)), str::to_owned);
-                return Err(Failed::Because(format!("the modules cannot be signed by {}: {said}", program.display())));
-            }
         }
         Ok(())
     }
+}
+
+/// Runs a command. If it fails, returns what it has said.
+fn ended(command: &mut Command) -> Result<(), String> {
+    let ended = command.stdin(Stdio::null()).output().map_err(|error| format!("cannot be started: {error}"))?;
+    if ended.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&ended.stderr);
+    Err(said
+        .lines()
+        .next()
+        .map_or_else(|| format!("ended with {}", code(ended.status)), |said| format!("says: {said}")))
 }
 
 /// Returns what to do if the kernel has refused a module because of its signature; None if it has another reason.
@@ -94,6 +100,7 @@ pub fn remedy(refusal: &str, is_signed: bool) -> Option<String> {
 mod tests {
     use super::*;
     use crate::files::Directory;
+    use crate::root_programs::tests::{compile, root_with};
     use std::os::unix::fs::PermissionsExt;
 
     struct Case {
@@ -118,7 +125,7 @@ mod tests {
         fn sign(&self) -> Result<(), Failed> {
             let modules = ["a.ko", "b.ko"].map(|name| self.directory.join(name));
             let signer = Signer::of(&self.directory).unwrap().unwrap();
-            signer.sign(&self.directory.join("headers"), &modules)
+            signer.sign(&self.directory, &self.directory.join("headers"), &modules)
         }
 
         fn text(&self, name: &str) -> String {
@@ -146,10 +153,27 @@ mod tests {
     fn a_program_that_fails_or_is_missing_is_named() {
         let case = Case::new("", "case $4 in *b.ko) echo 'sign-file: tls.key: bad key' >&2; exit 1 ;; esac");
         let Err(Failed::Because(said)) = case.sign() else { panic!() };
-        assert!(said.contains("scripts/sign-file: sign-file: tls.key: bad key"), "{said}");
+        assert!(said.contains("scripts/sign-file says: sign-file: tls.key: bad key"), "{said}");
         fs::remove_file(case.directory.join("headers/scripts/sign-file")).unwrap();
         let Err(Failed::Because(said)) = case.sign() else { panic!() };
         assert!(said.contains("scripts/sign-file cannot be started"), "{said}");
+    }
+
+    /// The image lacks a library of the program, and the root with the headers has it.
+    #[test]
+    fn a_program_of_another_distribution() {
+        let case = Case::new("", "");
+        let (program, library) = (case.directory.join("headers/scripts/sign-file"), case.directory.join("libother.so"));
+        compile("int sign(void) { return 0; }\n", &["-shared"], &library);
+        let source = "int sign(void);\nint main(void) { return sign(); }\n";
+        compile(source, &["-L", case.directory.to_str().unwrap(), "-lother"], &program);
+        let signer = Signer::of(&case.directory).unwrap().unwrap();
+        let sign = |root: &Path| signer.sign(root, &case.directory.join("headers"), &[case.directory.join("a.ko")]);
+        let root = root_with("x", "");
+        let Err(Failed::Because(said)) = sign(&root) else { panic!() };
+        assert!(said.contains("sign-file says: ") && said.contains("libother.so"), "{said}");
+        fs::copy(library, root.join("lib64/libother.so")).unwrap();
+        sign(&root).unwrap();
     }
 
     #[test]
