@@ -19,7 +19,7 @@ check "every step that was tried held" page '^nv_peer_mem on hardware: ([0-9]+) 
 check "the kernel's log was read" eval "! page 'log since this step cannot be read'"
 check "an archive for others" tar -tzf "$(echo "$state"/*/hardware-report.tar.gz)"
 check "a BAR1 that is full was tried" grep -q 'more than BAR1 has free: ENOMEM' "$state"/*/journal
-check "every kind of memory was tried" eval '! grep -q "kinds.*\"word\": \"not\"" "$state"/*/journal'
+check "every kind of memory was tried" eval "! grep -q 'kinds.*\"word\": \"not\"' $state/*/journal"
 as_before "after all steps"
 rm -rf "$state"
 check "the GPU's half" hardware --gpus --no-measure

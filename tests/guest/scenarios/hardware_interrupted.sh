@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: the tests for hardware, interrupted at each step: by a signal, without their terminal, and killed
+# Shows: the tests for hardware, ended at each step by a signal or killed, and some without their terminal
 # Gpu: 512
 . /lab/hardware_runs.sh
 load_neighbours
@@ -15,10 +15,10 @@ ended() { ls "$state"/*/hardware-report.tar.gz; }
 begin() {
 	local only=(--only "${1##*/}")
 	case $1 in
-	*/measure) ;;
+	*/measure | nvidia-peermem/*) ;;
 	*) only+=(--no-measure) ;;
 	esac
-	sh /opt/hardware/tests/hardware/run --built "$built" "${only[@]}" >/tmp/said 2>&1 &
+	PATH=/run/double:$PATH sh /opt/hardware/tests/hardware/run --built "$built" "${only[@]}" >/tmp/said 2>&1 &
 	wait_for "the step $1" begun "$1"
 }
 
@@ -37,7 +37,8 @@ killed() {
 	begin "$1"
 	kill -KILL "$(sed -n 's/.*"is": "supervisor", "pid": \([0-9]*\).*/\1/p' "$state"/*/journal)"
 	wait $! || true
-	check "$1, killed: another run is refused" eval "! hardware --dry-run >/tmp/said 2>&1"
+	hardware --dry-run >/tmp/said 2>&1 || true
+	check "$1, killed: another run is refused" grep -q 'REFUSED: the run in .* has not ended' /tmp/said
 	check "$1, killed: it is undone" hardware --undo
 	# A short step may have ended before the run was killed.
 	case $1 in
@@ -57,10 +58,13 @@ alone() {
 	rm -rf "$state"
 }
 
-steps=(sizes kinds across transfers atomics freed freed-meanwhile killed forked many in-use dma-buf measure)
-for step in take-out persistent/load "${steps[@]/#/persistent/$pair/}" persistent/unload; do
-	interrupted "$step"
-	killed "$step"
+# The steps take turns. The two modes have an odd number of steps each, so each step of a pair is ended
+# by a signal in one mode, and killed in the other.
+modes='build|take-out|persistent|revocable|nvidia-peermem|dma-buf'
+mapfile -t steps < <(hardware --dry-run | sed -nE "s#^  (($modes)(/[^ ]*)?) .*#\1#p")
+equal "the steps of the plan" 35 "${#steps[@]}"
+for at in "${!steps[@]}"; do
+	if [ $((at % 2)) = 0 ]; then interrupted "${steps[at]}"; else killed "${steps[at]}"; fi
 done
 for step in persistent/load "persistent/$pair/freed-meanwhile" "persistent/$pair/killed"; do
 	alone "$step"
