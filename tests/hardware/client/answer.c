@@ -40,7 +40,6 @@ const char *errno_name(int error)
 	return number;
 }
 
-/* Answers with the name of CUDA's error, and returns whether there was one. */
 uint64_t now(void)
 {
 	struct timespec time;

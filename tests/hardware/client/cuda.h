@@ -32,7 +32,6 @@ struct permission {
 #define DMA_BUF		1
 #define INVALID_DEVICE	101
 
-
 typedef unsigned long long gpu_address;
 
 /* Calls that only some versions have are NULL if the library lacks them. */

@@ -117,8 +117,9 @@ static bool alloc_vmm(struct buffer *buffer, size_t size, bool is_capable)
 		return false;
 	is.location.id = device;
 	who.location.id = device;
-	if (!cuda.create || !cuda.map || !cuda.access || !cuda.reserve || !cuda.granularity)
-		return lacking("cuMemCreate");
+	if (!cuda.create || !cuda.map || !cuda.access || !cuda.reserve || !cuda.granularity ||
+	    !cuda.unmap || !cuda.release || !cuda.unreserve)
+		return lacking("calls for memory that a program maps by itself (cuMemCreate)");
 	is.rdma_capable = is_capable;
 	if (failed(cuda.granularity(&page, &is, 0)))
 		return false;
@@ -242,6 +243,11 @@ static int fetch(struct buffer *buffer, size_t skip, void *bytes, size_t length)
 	return 0;
 }
 
+static bool is_inside(const struct buffer *buffer, size_t skip, size_t length)
+{
+	return skip <= buffer->size && length <= buffer->size - skip;
+}
+
 /* Gets room for the bytes of a command, with the contents that its seed stands for. */
 static unsigned char *expected_by(char **words)
 {
@@ -250,7 +256,7 @@ static unsigned char *expected_by(char **words)
 	uint64_t seed = number(words, 4);
 	unsigned char *bytes;
 
-	bytes = skip + length <= buffer->size ? calloc(1, length + 1) : NULL;
+	bytes = is_inside(buffer, skip, length) ? calloc(1, length + 1) : NULL;
 	if (!bytes)
 		answer("too-long");
 	else if (seed)
@@ -298,7 +304,7 @@ static void word(char **words)
 	size_t skip = number(words, 2);
 	uint64_t value = 0;
 
-	if (skip + sizeof(value) > buffer->size)
+	if (!is_inside(buffer, skip, sizeof(value)))
 		answer("too-long");
 	else if (!failed(fetch(buffer, skip, &value, sizeof(value))))
 		answer("ok %" PRIu64, value);
