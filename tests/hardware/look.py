@@ -3,6 +3,7 @@
 
 import os
 import re
+from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 import machine
@@ -103,6 +104,11 @@ def gpus() -> List[Dict[str, str]]:
 def gpus_of_client(built: str) -> List[Dict[str, str]]:
     """Returns the GPUs that a built client finds by CUDA. The simulated driver has no list."""
     if not built:
+        return []
+    try:
+        private.check_all(Path(built))
+    except (private.Unsafe, OSError):
+        # Root must not run this. The run is refused for the same reason a moment later.
         return []
     done = machine.run(["sh", "-c", 'echo gpus | "$0"', os.path.join(built, CLIENT)], 30)
     parts = done.output.split(";") if done.output.startswith("ok;") else []

@@ -28,7 +28,8 @@ loaded as they are now. One thing stays until the next reboot: nv_peer_mem_callb
 that cannot be unloaded. A defect of the module, the driver or the RDMA core can crash the machine:
 do not run this where that would hurt."""
 
-HARMLESS = """It loads and unloads nothing, installs nothing, and writes only below {state}."""
+HARMLESS = """It loads and unloads nothing, installs nothing, and writes only below {state}, and the
+name of each step into the kernel's log."""
 
 
 def options() -> argparse.Namespace:

@@ -106,12 +106,13 @@ class Supervisor:
     def wait(self, child: int, limit: float) -> str:
         """Waits for the end of a step, and kills the step at its limit or if the run is stopped."""
         begun = time.monotonic()
-        deadline, tell_at = begun + limit, begun + PROGRESS
+        pause = min(PROGRESS, limit / 4)
+        deadline, tell_at = begun + limit, begun + pause
         while True:
             ended, status = os.waitpid(child, os.WNOHANG)
             if time.monotonic() > tell_at:
                 say(f"    still going on, after {round(time.monotonic() - begun)} s")
-                tell_at += PROGRESS
+                tell_at = time.monotonic() + pause
             if ended:
                 if status:
                     self.line("bad", f"the step's process ended with status {status}")
@@ -167,7 +168,8 @@ class Supervisor:
 
     def look_behind(self, context: Context, step: Step, is_marked: bool) -> None:
         """Checks that nothing is left of a step. Lines of this kind do not make a step held."""
-        left = traces.left_after_a_while(context.before)
+        nothing: List[str] = []
+        left = traces.settled(lambda: traces.leftovers(context.before), nothing)
         if left:
             context.bad("left behind: " + "; ".join(left))
         can_be_read, reports = traces.reports_since(step.name) if is_marked else (False, [])

@@ -339,6 +339,9 @@ def test_only_gpus(node: Node) -> None:
     "step, command, answer",
     [
         ("memory", "compare", "differs at byte 0"),
+        # A byte before the copied ones, and one behind them.
+        ("memory", "compare+0+4094+1", "differs at byte 0"),
+        ("memory", "compare+0+300008+1", "differs at byte 0"),
         ("exports", "export", "ok 4096"),
         ("exports", "export", "CUDA_ERROR_OPERATING_SYSTEM"),
         ("freed", "room", "ok 1000000 2000000"),
@@ -351,6 +354,27 @@ def test_a_gpu_that_answers_wrongly(node: Node, step: str, command: str, answer:
     node.put("wrong", f"{command} {answer}")
     assert node.run("--gpus", "--no-measure") == 1
     assert node.verdicts()[f"cuda/gpu0/{step}"] == "failed"
+
+
+def test_a_gpu_that_keeps_memory(node: Node) -> None:
+    in_a_container(node)
+    node.put("keep")
+    assert node.run("--gpus", "--no-measure", "--only", "freed", "--only", "killed") == 1
+    assert node.verdicts()["cuda/gpu0/freed"] == node.verdicts()["cuda/gpu0/killed"] == "failed"
+    for text in ("given back at the end of the dma-buf", "all memory is given back"):
+        assert f"{text}: expected 8" in node.page()
+
+
+def test_a_client_of_others_is_not_run(node: Node) -> None:
+    built = node.root / "mine"
+    built.mkdir()
+    (built / "hardware-client").write_text(f"#!/bin/sh\ntouch {node.root}/was-run\n")
+    (built / "hardware-client").chmod(0o755)
+    os.chown(built, 1234, 1234)
+    (node.root / "proc/driver/nvidia/gpus/0000:01:00.0/information").unlink()
+    assert node.run("--gpus", "--dry-run", "--built", str(built)) == 2
+    assert "REFUSED: root must not run this" in node.output
+    assert not (node.root / "was-run").exists()
 
 
 def test_a_driver_without_dma_buf(node: Node) -> None:
@@ -459,6 +483,7 @@ def test_a_step_that_hangs(node: Node) -> None:
     step = OF_PAIR + "sizes"
     assert node.verdicts()[step] == "hung"
     assert f"{step} (hung)\n      the step hangs: " in node.page()
+    assert "    still going on, after 1 s\n" in node.output
     # No step follows one that hangs, because a driver may be locked.
     assert "Not reached: 4 steps, the first is persistent/unload" in node.page()
     assert node.is_as_before()

@@ -5,7 +5,7 @@ nvidia-smi, the kernel's log. In a guest the lab's doubles are witnesses as well
 import os
 import re
 import time
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple, TypeVar
 
 import look
 import machine
@@ -121,21 +121,15 @@ def leftovers(before: Dict[str, Any]) -> List[str]:
     return left + [line for line in seen_by_doubles() if line not in before["doubles"]]
 
 
-def settled(number: Callable[[], int], wanted: int) -> int:
-    """Returns a number as soon as it is the wanted one, and after a while whatever it is."""
+Found = TypeVar("Found")
+
+
+def settled(look_at: Callable[[], Found], wanted: Found) -> Found:
+    """Returns what is found as soon as it is the wanted, and after a while whatever it is. Kernel
+    and driver free some things in the background."""
     deadline = time.monotonic() + PATIENCE
     while True:
-        found = number()
+        found = look_at()
         if found == wanted or time.monotonic() > deadline:
             return found
-        time.sleep(0.3)
-
-
-def left_after_a_while(before: Dict[str, Any]) -> List[str]:
-    """Returns what is left, and waits before for what the kernel frees in the background."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        left = leftovers(before)
-        if not left or time.monotonic() > deadline:
-            return left
         time.sleep(0.3)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The client (client/) on a machine made of files: answers as the contract says. The file /wrong
-has lines `COMMAND ANSWER`, with which a test plants a mistake; the answer `hang` never comes. The
-file /leak has the number of registrations that stay after `calm`."""
+has lines `COMMAND ANSWER`, with which a test plants a mistake; the answer `hang` never comes. A
+command may be followed by its first words, as in `compare+0+7`. The file /leak has the number of
+registrations that stay after `calm`. With the file /keep, the GPU does not get back the memory of a
+dma-buf that is closed, nor that of a process that ends."""
 
 import os
 import sys
@@ -10,6 +12,7 @@ import time
 ROOT = os.environ["NVPM_SYSROOT"]
 MODULE = ROOT + "/sys/module/nv_peer_mem/"
 USE = ROOT + "/use"
+KEEP = ROOT + "/keep"
 ALL = 1 << 33
 REFUSED = {"pool", "managed", "vmm-plain"}
 
@@ -85,7 +88,8 @@ class Client:
             count("reachable_regions", int(text(ROOT + "/leak") or 0))
         elif word == "room":
             self.say_use()
-            used = [int(text(f"{USE}/{pid}")) for pid in os.listdir(USE) if lives(pid)]
+            keeps = os.path.exists(KEEP)
+            used = [int(text(f"{USE}/{pid}")) for pid in os.listdir(USE) if keeps or lives(pid)]
             return f"ok {ALL - sum(used)} {ALL}"
         elif word == "export":
             kind = self.buffers[words[0]][0]
@@ -94,7 +98,8 @@ class Client:
             self.exports[words[0]] = int(words[1])
             return f"ok {words[1]}"
         elif word == "unexport":
-            self.exports.pop(words[0])
+            if not os.path.exists(KEEP):
+                self.exports.pop(words[0])
         elif word == "time-export":
             return "ok 40000 20000"
         elif word == "key":
@@ -123,7 +128,7 @@ class Client:
             word, *words = line.split()
             said = self.answer(word, words)
             for planted in text(ROOT + "/wrong").splitlines():
-                if planted.split()[0] == word:
+                if ("+".join(line.split()) + "+").startswith(planted.split()[0] + "+"):
                     said = planted.split(" ", 1)[1]
             if said == "hang":
                 time.sleep(1000)
