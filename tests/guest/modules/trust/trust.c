@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Has the kernel trust another certificate for modules. A kernel that UEFI firmware has started puts
- * the certificates of the firmware and of the machine's owner into a keyring of its own; a guest has
- * no such firmware, and the kernel lets no process write to that keyring.
+ * Has the kernel trust another certificate for modules. A kernel that UEFI firmware has started
+ * puts the certificates of the firmware and of the machine's owner into a keyring of its own. A
+ * guest has no such firmware, and the kernel lets no process write to that keyring.
  *
  *   keyring		the number of the keyring in /proc/keys
  *   certificate	a file in DER form; what is written here is added to the keyring at once
