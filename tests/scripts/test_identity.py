@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """build/identity: each change of a source gives another identity, and a build gives none."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -74,3 +75,20 @@ def test_a_build_does_not_count(tree: Path) -> None:
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text("made")
         assert identity(tree) == before, name
+
+
+def test_a_relative_name_in_a_linked_directory(tree: Path, tmp_path: Path) -> None:
+    # The make rules of Linux 5.10 call it so, from the link /lib/modules/KVER/build. The shell has
+    # the name of the link in PWD.
+    (tmp_path / "usr/src/headers").mkdir(parents=True)
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "usr/src/headers")
+    name = os.path.relpath(tree / "build/identity", tmp_path / "usr/src/headers")
+    said = subprocess.run(
+        ["dash", name],
+        cwd=link,
+        env={**os.environ, "PWD": str(link)},
+        capture_output=True,
+        text=True,
+    )
+    assert (said.returncode, said.stdout.strip()) == (0, identity(tree)), said.stderr
