@@ -15,10 +15,21 @@ use crate::used::links::{Links, STEP};
 /// The time between the two looks at the counters.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// A device with a lower rate, in bytes per second, moves no data of programs. The fabric itself sends some messages.
-pub const LEAST: f64 = 1e6;
-/// The counters of a port. Their unit is a word.
-const PORT: [&str; 2] = ["counters/port_xmit_data", "counters/port_rcv_data"];
-const WORD: u64 = 4;
+const LEAST: f64 = 1e6;
+/// A rate below this part of the device's limit proves nothing of a program that moves much data. If the limit is not
+/// known, it is this number of bytes per second.
+const LITTLE: f64 = 0.01;
+const LITTLE_IF_UNKNOWN: f64 = 1e8;
+/// If packets have fewer bytes than this on the average, most of them may be headers: those of small messages, of
+/// acknowledgements, and of requests to read.
+const SMALL: f64 = 256.0;
+/// The counters of a port, and their units: words that were sent and received, and packets.
+const PORT: [(&str, u64); 4] = [
+    ("counters/port_xmit_data", 4),
+    ("counters/port_rcv_data", 4),
+    ("counters/port_xmit_packets", 1),
+    ("counters/port_rcv_packets", 1),
+];
 /// The counters of drivers, in bytes. Of several groups, the one with the most bytes counts, because the counters of
 /// operations may be a part of the others.
 const SENT: [&[&str]; 3] =
@@ -33,6 +44,8 @@ const LATER: &str = "/later";
 pub struct Traffic {
     pub sends: Option<f64>,
     pub receives: Option<f64>,
+    /// Whether the packets that are sent, and those that are received, are too small to say how much data they have.
+    pub are_small: [bool; 2],
     /// The rate that the device and its ports allow.
     pub limit: Option<f64>,
     /// What the links of the GPUs moved whose memory may be registered with the device.
@@ -58,6 +71,11 @@ impl Traffic {
         rates.iter().all(Option::is_some).then_some(false)
     }
 
+    /// Returns the least rate that says something of how programs move their data.
+    pub fn floor(&self) -> f64 {
+        self.limit.map_or(LITTLE_IF_UNKNOWN, |limit| limit * LITTLE)
+    }
+
     /// Returns whether the device moves data, and in each direction less than half of what it could.
     pub fn is_below_half(&self) -> bool {
         let most = [self.sends, self.receives].into_iter().flatten().fold(0.0, f64::max);
@@ -66,16 +84,16 @@ impl Traffic {
     }
 }
 
-/// The state of a counter: missing, or at the end of its 32 bits, where it stays, or a number of bytes.
+/// The state of a counter: missing, or at the end of its 32 bits, where it stays, or a number of bytes or packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Count {
     Missing,
     Full,
-    Bytes(u64),
+    Known(u64),
 }
 
-/// The states of all groups of counters of a port, for both directions.
-type Port = [Vec<Count>; 2];
+/// The states of all groups of counters of a port: bytes sent, bytes received, packets sent, packets received.
+type Port = [Vec<Count>; 4];
 
 /// A first look at the counters of some devices, and at those of the GPUs whose memory they may move.
 pub struct Watch {
@@ -123,9 +141,12 @@ impl Watch {
                 send: per_second(sum(&found, 0)),
                 receive: per_second(sum(&found, 1)),
             });
+            let [sent, received, packets_sent, packets_received] =
+                [0, 1, 2, 3].map(|which| between(&device.ports, &second, which));
             Traffic {
-                sends: bytes_between(&device.ports, &second, 0).map(per_second),
-                receives: bytes_between(&device.ports, &second, 1).map(per_second),
+                sends: sent.map(per_second),
+                receives: received.map(per_second),
+                are_small: [are_small(sent, packets_sent), are_small(received, packets_received)],
                 limit: limit_of_device(machine, &device.name).map(|limit| limit.rate),
                 links,
             }
@@ -146,21 +167,27 @@ impl Watch {
     }
 }
 
-/// Returns the bytes that all ports have moved in a direction between two looks; None if they are not known.
-fn bytes_between(first: &[Port], second: &[Port], way: usize) -> Option<u64> {
-    let pairs = first.iter().zip(second).filter_map(|(one, other)| Some((one.get(way)?, other.get(way)?)));
-    let bytes: Option<Vec<u64>> = pairs.filter_map(|(one, other)| difference(one, other)).collect();
-    let bytes = bytes.filter(|found| !found.is_empty() && first.len() == second.len())?;
-    Some(bytes.iter().sum())
+/// Returns how much all ports have counted between two looks; None if it is not known.
+fn between(first: &[Port], second: &[Port], which: usize) -> Option<u64> {
+    let pairs = first.iter().zip(second).filter_map(|(one, other)| Some((one.get(which)?, other.get(which)?)));
+    let counted: Option<Vec<u64>> = pairs.filter_map(|(one, other)| difference(one, other)).collect();
+    let counted = counted.filter(|found| !found.is_empty() && first.len() == second.len())?;
+    Some(counted.iter().sum())
 }
 
-/// Returns the difference of two states of a port, in bytes: Some(None) if it is not known, and None if the port has no
+/// Returns whether so many packets have few bytes each. If nobody counts packets, they are taken for large ones.
+#[allow(clippy::cast_precision_loss)]
+fn are_small(bytes: Option<u64>, packets: Option<u64>) -> bool {
+    bytes.zip(packets).is_some_and(|(bytes, packets)| (bytes as f64) < packets as f64 * SMALL)
+}
+
+/// Returns the difference of two states of a port: Some(None) if it is not known, and None if the port has no
 /// counters.
 #[allow(clippy::option_option)]
 fn difference(first: &[Count], second: &[Count]) -> Option<Option<u64>> {
     let of_group = |(one, other): (&Count, &Count)| match (one, other) {
         (Count::Missing, Count::Missing) => None,
-        (Count::Bytes(one), Count::Bytes(other)) => Some(other.checked_sub(*one)),
+        (Count::Known(one), Count::Known(other)) => Some(other.checked_sub(*one)),
         _ => Some(None),
     };
     let found: Vec<Option<u64>> = first.iter().zip(second).filter_map(of_group).collect();
@@ -184,9 +211,9 @@ fn of_port(machine: &Machine, place: &str, port: &str) -> Port {
         let later = machine.text(&format!("{place}{port}/{file}"));
         if later.is_empty() && !place.is_empty() { machine.text(&format!("{port}/{file}")) } else { later }
     };
-    let words = PORT.map(|file| of_words(&read(file)));
-    if words.iter().all(|count| *count != Count::Missing) {
-        return words.map(|count| vec![count]);
+    let counts = PORT.map(|(file, unit)| counted(&read(file), unit));
+    if counts.iter().take(2).all(|count| *count != Count::Missing) {
+        return counts.map(|count| vec![count]);
     }
     let group = |files: &&[&str]| {
         let found: Vec<u64> =
@@ -194,17 +221,18 @@ fn of_port(machine: &Machine, place: &str, port: &str) -> Port {
         if found.is_empty() {
             Count::Missing
         } else {
-            Count::Bytes(found.iter().fold(0, |sum, one| sum.saturating_add(*one)))
+            Count::Known(found.iter().fold(0, |sum, one| sum.saturating_add(*one)))
         }
     };
-    [SENT, RECEIVED].map(|groups| groups.iter().map(group).collect())
+    let [sent, received] = [SENT, RECEIVED].map(|groups| groups.iter().map(group).collect());
+    [sent, received, Vec::new(), Vec::new()]
 }
 
-/// Returns the bytes of a counter of words. A counter with 32 bits stays at its end.
-fn of_words(text: &str) -> Count {
+/// Returns what a counter of this unit has counted. A counter with 32 bits stays at its end.
+fn counted(text: &str, unit: u64) -> Count {
     match text.parse::<u64>() {
         Ok(count) if count == u64::from(u32::MAX) || count == u64::MAX => Count::Full,
-        Ok(count) => Count::Bytes(count.saturating_mul(WORD)),
+        Ok(count) => Count::Known(count.saturating_mul(unit)),
         Err(_) => Count::Missing,
     }
 }
@@ -285,8 +313,18 @@ mod tests {
     }
 
     #[test]
+    fn packets_of_few_bytes_are_small() {
+        // A million packets with 256 bytes each are not small. With one packet more, the average is less.
+        assert!(!are_small(Some(256_000_000), Some(1_000_000)));
+        assert!(are_small(Some(256_000_000), Some(1_000_001)));
+        assert!(!are_small(Some(0), Some(0)));
+        assert!(!are_small(Some(30), None));
+        assert!(!are_small(None, Some(1)));
+    }
+
+    #[test]
     fn less_than_half_is_less_in_both_directions() {
-        let of = |sends, receives, limit| Traffic { sends, receives, limit, links: None }.is_below_half();
+        let of = |sends, receives, limit| Traffic { sends, receives, limit, ..Traffic::default() }.is_below_half();
         let gigabytes = |rate: f64| Some(rate * 1e9);
         assert!(of(gigabytes(12.4), gigabytes(0.0), gigabytes(25.0)));
         assert!(!of(gigabytes(12.5), gigabytes(0.0), gigabytes(25.0)));
