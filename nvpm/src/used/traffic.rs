@@ -76,11 +76,11 @@ impl Traffic {
         self.limit.map_or(LITTLE_IF_UNKNOWN, |limit| limit * LITTLE)
     }
 
-    /// Returns whether the device moves data, and in each direction less than half of what it could.
+    /// Returns whether the device moves the data of programs, and in each direction less than half of what it could.
     pub fn is_below_half(&self) -> bool {
         let most = [self.sends, self.receives].into_iter().flatten().fold(0.0, f64::max);
         let are_known = self.sends.is_some() && self.receives.is_some();
-        are_known && most >= LEAST && self.limit.is_some_and(|limit| most < limit / 2.0)
+        are_known && most >= self.floor() && self.limit.is_some_and(|limit| most < limit / 2.0)
     }
 }
 
@@ -329,9 +329,9 @@ mod tests {
         assert!(of(gigabytes(12.4), gigabytes(0.0), gigabytes(25.0)));
         assert!(!of(gigabytes(12.5), gigabytes(0.0), gigabytes(25.0)));
         assert!(!of(gigabytes(0.0), gigabytes(12.5), gigabytes(25.0)));
-        assert!(of(Some(LEAST), Some(0.0), gigabytes(25.0)));
-        // Other devices do nothing, or nobody knows.
-        assert!(!of(Some(LEAST - 1.0), Some(0.0), gigabytes(25.0)));
+        assert!(of(gigabytes(0.25), Some(0.0), gigabytes(25.0)));
+        // Other devices have the traffic of daemons, or nobody knows.
+        assert!(!of(gigabytes(0.249), Some(0.0), gigabytes(25.0)));
         assert!(!of(gigabytes(1.0), None, gigabytes(25.0)));
         assert!(!of(gigabytes(1.0), Some(0.0), None));
     }
