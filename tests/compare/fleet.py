@@ -181,13 +181,14 @@ def selftest_lines(results: dict[str, Status]) -> list[str]:
     ]
 
 
-def used(code: int, *verdicts: str, tcp: int = 0) -> Status:
+def used(state: str, *verdicts: str, without: int = 0) -> Status:
     """Returns the output of `nvpm used --json` with processes that have these verdicts, and some
     processes that have GPUs and no RDMA device open."""
     processes = [{"process": at, "verdict": one} for at, one in enumerate(verdicts)]
-    without = [{"process": 50 + at, "command": "train"} for at in range(tcp)]
-    said: Status = {"schema": 1, "answer": "an answer", "exit_code": code}
-    return {**said, "processes": processes, "devices": [], "without_rdma": without}
+    others = [{"process": 50 + at, "command": "train"} for at in range(without)]
+    code = {"direct": 0, "partly": 0, "host": 1, "without_rdma": 3, "idle": 3}.get(state, 4)
+    said: Status = {"schema": 1, "answer": "an answer", "state": state, "exit_code": code}
+    return {**said, "processes": processes, "devices": [], "without_rdma": others}
 
 
 def kind(**facts: str) -> Callable[[Status], None]:

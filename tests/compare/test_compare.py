@@ -448,12 +448,12 @@ def test_use_at_this_moment() -> None:
     """A node that moves its data through host memory or by TCP, while the others use GPUDirect
     RDMA, is odd. A node that is idle, or that nobody can tell of, is not."""
     names = [f"node{number}" for number in range(1, 11)]
-    said = {name: used(0, "GPU memory", "GPU memory", "no GPU") for name in names}
-    said["node2"] = used(1, "host memory only")
-    said["node4"] = used(3, tcp=2)
-    said["node5"] = used(3, "no GPU", "nothing registered")
-    said["node6"] = used(4, "unknown")
-    said["node8"] = used(0, "GPU memory", "host memory only")
+    said = {name: used("direct", "GPU memory", "GPU memory", "no GPU") for name in names}
+    said["node2"] = used("host", "host memory only")
+    said["node4"] = used("without_rdma", without=2)
+    said["node5"] = used("idle", "no GPU", "nothing registered")
+    said["node6"] = used("unknown", "unknown")
+    said["node8"] = used("partly", "GPU memory", "host memory only")
     del said["node9"]
     found = Fleet([*with_labels({name: status(name) for name in names}), *selftest_lines(said)])
     direct = ["node1", "node3", "node7", "node10"]
@@ -485,19 +485,27 @@ def test_use_at_this_moment() -> None:
 def test_use_alone() -> None:
     """nvpm compare also reads what nvpm used printed without statuses. The last answer of a node
     counts, and an idle fleet has no difference. Tests of few nodes stay what they are."""
-    said = {name: used(1, "host memory only") for name in ("a", "b", "c")}
-    lines = selftest_lines({**said, "d": used(0, "GPU memory")})
+    said = {name: used("host", "host memory only") for name in ("a", "b", "c")}
+    lines = selftest_lines({**said, "d": used("direct", "GPU memory")})
     assert [group.nodes for group in Fleet(lines).odd] == [["d"]]
-    assert not Fleet([*lines, *selftest_lines({"d": used(1, "host memory only")})]).odd
-    idle = Fleet(selftest_lines({name: used(3) for name in said}))
+    assert not Fleet([*lines, *selftest_lines({"d": used("host", "host memory only")})]).odd
+    idle = Fleet(selftest_lines({name: used("idle") for name in said}))
     assert idle.said.code == 0 and idle.used == {"nothing by RDMA": ["a", "b", "c"]}
     both = Fleet([*lines, *selftest_lines({"a": selftest("a", 24e9, 24e9)})])
     assert [group.nodes for group in both.odd] == [["d"]]
 
 
+def test_use_in_the_word_of_the_node() -> None:
+    """nvpm used knows what its answer means. A program that has GPUs and no RDMA device open does
+    not use TCP for certain while others have host memory registered. A word of a later nvpm is not
+    known."""
+    said = {"a": used("idle", "host memory", without=1), "b": used("later", "GPU memory")}
+    assert Fleet(selftest_lines(said)).used == {"nothing by RDMA": ["a"], "not known": ["b"]}
+
+
 def test_use_by_numbers() -> None:
     """The answer has the host's name, for tools that only number the nodes."""
-    nodes = [status("n1"), status("n2"), {**used(0, "GPU memory"), "host": "n1"}]
+    nodes = [status("n1"), status("n2"), {**used("direct", "GPU memory"), "host": "n1"}]
     found = Fleet([json.dumps(one) for one in nodes])
     assert found.nodes == ["n1", "n2"] and found.used == {"GPUDirect RDMA": ["n1"]}
 

@@ -14,9 +14,10 @@ use crate::compare::kinds::kinds_of;
 use crate::compare::measured::{Pair, Rates, compared, pairs, rates, results};
 use crate::compare::names::{MOST, without_domain};
 use crate::compare::status::Output;
-use crate::compare::usage::{self, Usage};
+use crate::compare::usage;
 use crate::compare::wording::is_real;
 use crate::text::clean;
+use crate::used::usage::Usage;
 
 /// The versions of the JSON objects that are read: of nvpm status, of nvpm selftest, and of nvpm used.
 const STATUS: i64 = 2;
@@ -103,7 +104,7 @@ impl Fleet {
                 self.measured.insert(name, pairs(&said));
             }),
             Ok(Output::Used(said)) => check_schema(&said, USED, "used").map(|()| {
-                self.usage.insert(name.clone(), Usage::of(&said));
+                self.usage.insert(name.clone(), usage::usage_in(&said));
             }),
         };
         if let Err(words) = said {
@@ -236,8 +237,8 @@ impl Fleet {
     fn add_usages(&mut self, nodes: &[String]) -> IndexMap<String, Features> {
         let mut found = IndexMap::new();
         for name in nodes {
-            let Some(usage) = self.usage.get(name).filter(|usage| usage.is_compared()) else { continue };
-            let features = Features::from([(self.texts.one(usage::NAME), self.texts.one(usage.text()))]);
+            let Some(state) = self.usage.get(name).filter(|state| usage::is_compared(**state)) else { continue };
+            let features = Features::from([(self.texts.one(usage::NAME), self.texts.one(usage::text(*state)))]);
             if let Some(seen) = self.seen.get_mut(name) {
                 seen.features.extend(features.clone());
             }

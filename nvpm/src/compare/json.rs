@@ -6,7 +6,7 @@ use crate::compare::features::Features;
 use crate::compare::fleet::{Fleet, Kind};
 use crate::compare::groups::{Group, value};
 use crate::compare::kinds::{deciding, name_of};
-use crate::compare::usage::by_state;
+use crate::compare::usage::{by_state, text};
 
 /// A change of the object's meaning increases this number.
 const SCHEMA: u32 = 2;
@@ -20,13 +20,19 @@ pub fn object(fleet: &Fleet) -> Value {
         "alike": fleet.alike(),
         "nvpm": fleet.versions.iter().map(|(version, names)| (version.clone(), json!(names))).collect::<Map<_, _>>(),
         "kinds": fleet.kinds.iter().map(|kind| of_kind(kind, &places)).collect::<Vec<_>>(),
-        "used": by_state(&fleet.usage).into_iter().map(|(state, nodes)| (state.text().to_owned(), json!(nodes))).collect::<Map<_, _>>(),
+        "used": used(fleet),
         "groups": fleet.odd().into_iter().map(of_group).collect::<Vec<_>>(),
         "silent": fleet.silent.iter().map(|one| json!({"node": one.name, "words": one.words})).collect::<Vec<_>>(),
         "missing": fleet.missing,
         "missing_count": fleet.missing_count,
         "unexpected": fleet.unexpected,
     })
+}
+
+/// Returns the nodes in each state that `nvpm used` told.
+fn used(fleet: &Fleet) -> Map<String, Value> {
+    let nodes_in = |(state, nodes): (_, Vec<&str>)| (text(state).to_owned(), json!(nodes));
+    by_state(&fleet.usage).into_iter().map(nodes_in).collect()
 }
 
 fn of_kind(kind: &Kind, places: &[usize]) -> Value {

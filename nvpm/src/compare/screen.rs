@@ -8,8 +8,9 @@ use crate::compare::fleet::{Fleet, Kind, Silent};
 use crate::compare::groups::{Group, MISSING, value};
 use crate::compare::kinds::{deciding, name_of, value_of};
 use crate::compare::names::folded;
-use crate::compare::usage::{self, Usage, by_state};
+use crate::compare::usage::{self, by_state};
 use crate::text::wrapped;
+use crate::used::usage::Usage;
 
 /// The lines of a screen, its columns, and the columns of a name.
 const HEIGHT: usize = 24;
@@ -107,8 +108,8 @@ pub fn headline(fleet: &Fleet) -> String {
 /// line.
 pub fn used_now(fleet: &Fleet) -> String {
     let text = |(state, nodes): (Usage, Vec<&str>)| match state {
-        Usage::Direct | Usage::Idle => format!("{}: {}", state.text(), plural(nodes.len(), "node")),
-        _ => format!("{}: {}", state.text(), shortened(&nodes)),
+        Usage::Direct | Usage::Idle => format!("{}: {}", usage::text(state), plural(nodes.len(), "node")),
+        _ => format!("{}: {}", usage::text(state), shortened(&nodes)),
     };
     by_state(&fleet.usage).into_iter().map(text).collect::<Vec<_>>().join("; ")
 }

@@ -12,12 +12,13 @@ use crate::show::out::{say, written};
 use crate::show::terminal;
 use crate::text::wrapped_whole;
 use crate::used::look::look;
-use crate::used::verdict::{UNKNOWN, answer};
+use crate::used::usage::Usage;
+use crate::used::verdict::answer;
 use crate::used::{json, screen};
 
 const NAME: &str = "nvpm used";
 /// The exit code if the answer cannot be written: as if nobody could tell.
-pub const LOST: u8 = UNKNOWN;
+pub const LOST: u8 = Usage::Unknown.exit_code();
 
 /// Says whether GPUDirect RDMA is used now: which process has GPU memory registered with which RDMA device, by which
 /// way, and how much data the device moves.
@@ -70,13 +71,14 @@ fn lines(options: &Options) -> (Vec<String>, u8) {
     let machine = Machine::here(options.debug);
     let look = look(&machine, true);
     let found = answer(&look);
+    let code = found.usage.exit_code();
     if options.json {
-        return (json::lines(&machine, &look, &found), found.code);
+        return (json::lines(&machine, &look, &found), code);
     }
     let lines =
         if options.all { screen::everything(&machine, &look, &found) } else { screen::lines(&machine, &look, &found) };
     let width = terminal::here().width;
-    (lines.into_iter().flat_map(|line| of_width(line, width)).collect(), found.code)
+    (lines.into_iter().flat_map(|line| of_width(line, width)).collect(), code)
 }
 
 /// Divides a sentence at the width of the terminal. Rows of the table stay whole.

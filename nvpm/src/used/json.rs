@@ -106,10 +106,11 @@ pub fn lines(machine: &Machine, look: &Look, answer: &Answer) -> Vec<String> {
         notes.push(format!("Only the first {MOST} of {} rows are here.", answer.rows.len()));
     }
     let first = format!(
-        "{{\"schema\": 1, \"host\": {}, \"answer\": {}, \"exit_code\": {}, \"processes\": [",
+        "{{\"schema\": 1, \"host\": {}, \"answer\": {}, \"state\": {}, \"exit_code\": {}, \"processes\": [",
         quoted(&machine.host),
         quoted(&answer.first),
-        answer.code
+        quoted(&answer.usage.word()),
+        answer.usage.exit_code()
     );
     let read = format!("{{\"module_list\": {}, \"dma_bufs\": {}}}", look.has_list, look.has_buffers);
     let end = format!(

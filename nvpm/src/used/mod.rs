@@ -13,6 +13,7 @@ mod screen;
 pub mod sums;
 mod tasks;
 mod traffic;
+pub mod usage;
 pub mod verdict;
 mod ways;
 #[cfg(test)]

@@ -5,13 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::read::regions::size;
 use crate::used::look::{Look, State};
 use crate::used::traffic::Traffic;
+use crate::used::usage::Usage;
 use crate::used::ways::{Part, Way};
-
-/// The exit codes.
-pub const USED: u8 = 0;
-pub const WRONG: u8 = 1;
-pub const NO_RDMA: u8 = 3;
-pub const UNKNOWN: u8 = 4;
 
 /// The greatest number of proofs to keep for a process and a way. Different lengths may have different proofs.
 const PROOFS: usize = 8;
@@ -78,7 +73,7 @@ impl Row {
 
 pub struct Answer {
     pub first: String,
-    pub code: u8,
+    pub usage: Usage,
     pub rows: Vec<Row>,
 }
 
@@ -151,6 +146,13 @@ struct Tally {
     unseen_unknown: u64,
 }
 
+impl Tally {
+    /// Returns the state of a node that has GPU memory registered.
+    fn usage(&self) -> Usage {
+        if self.staged > 0 { Usage::Partly } else { Usage::Direct }
+    }
+}
+
 fn tally(look: &Look, rows: &[Row]) -> Tally {
     let mut found = Tally::default();
     for rows in rows.chunk_by(|one, other| one.process == other.process) {
@@ -195,54 +197,54 @@ pub fn processes(count: usize) -> String {
 
 pub fn answer(look: &Look) -> Answer {
     let rows = rows(look);
-    let (first, code) = match &look.state {
+    let (first, usage) = match &look.state {
         State::Seen => of_seen(look, &tally(look, &rows)),
         State::NoDevice => without_device(look),
-        State::OtherNamespace => (OTHER_NAMESPACE.to_owned(), UNKNOWN),
+        State::OtherNamespace => (OTHER_NAMESPACE.to_owned(), Usage::Unknown),
         State::Refused(why) => {
-            (format!("{CANNOT_TELL}: the RDMA core does not list what is registered ({why})."), UNKNOWN)
+            (format!("{CANNOT_TELL}: the RDMA core does not list what is registered ({why})."), Usage::Unknown)
         }
     };
-    Answer { first, code, rows }
+    Answer { first, usage, rows }
 }
 
 const CANNOT_TELL: &str = "Whether GPUDirect RDMA is in use cannot be told";
 const OTHER_NAMESPACE: &str = "Whether GPUDirect RDMA is in use cannot be told here: the RDMA devices belong to \
                                another network namespace (rdma system: netns exclusive). Ask there, or on the node.";
 
-fn without_device(look: &Look) -> (String, u8) {
-    let text = match look.without.len() {
-        0 => "No RDMA: this node has no RDMA device.".to_owned(),
-        count => format!("No RDMA: this node has no RDMA device. {} with GPUs can only use TCP.", processes(count)),
-    };
-    (text, NO_RDMA)
+fn without_device(look: &Look) -> (String, Usage) {
+    let text = "No RDMA: this node has no RDMA device.";
+    match look.without.len() {
+        0 => (text.to_owned(), Usage::Idle),
+        count => (format!("{text} {} with GPUs can only use TCP.", processes(count)), Usage::WithoutRdma),
+    }
 }
 
-fn of_seen(look: &Look, tally: &Tally) -> (String, u8) {
+fn of_seen(look: &Look, tally: &Tally) -> (String, Usage) {
     let direct = tally.moving + tally.idle + tally.blind;
     if direct > 0 {
-        return (of_direct(look, tally, direct), USED);
+        return (of_direct(look, tally, direct), tally.usage());
     }
     if tally.unknown > 0 {
         return of_unknown(look, tally);
     }
     // The rest of the registrations could contain GPU memory.
     if !look.cut.is_empty() {
-        return (format!("{CANNOT_TELL}: not all registrations of {} were read.", look.cut.join(", ")), UNKNOWN);
+        return (format!("{CANNOT_TELL}: not all registrations of {} were read.", look.cut.join(", ")), Usage::Unknown);
     }
     if tally.staged > 0 {
         let who = match tally.staged {
             1 => "1 process with GPUs has".to_owned(),
             count => format!("{count} processes with GPUs have"),
         };
-        return (format!("GPUDirect RDMA is not in use: {who} host memory registered only."), WRONG);
+        return (format!("GPUDirect RDMA is not in use: {who} host memory registered only."), Usage::Host);
     }
     if tally.unseen > 0 {
         let how = if tally.unseen_move { "in use" } else { "set up" };
         let unseen = size(tally.unseen.into());
         return (
             format!("GPUDirect RDMA is {how} by processes that cannot be seen here: {unseen} of GPU memory."),
-            USED,
+            Usage::Direct,
         );
     }
     if tally.unseen_unknown > 0 {
@@ -255,7 +257,7 @@ fn of_seen(look: &Look, tally: &Tally) -> (String, u8) {
         } else {
             format!("No RDMA: {without} processes use GPUs, and none of them has an RDMA device open.")
         };
-        return (format!("{text} Data for other nodes goes by TCP."), NO_RDMA);
+        return (format!("{text} Data for other nodes goes by TCP."), Usage::WithoutRdma);
     }
     let text = match (tally.host, tally.no_gpu, tally.nothing) {
         (0, 0, 0) => "No RDMA: no process has an RDMA device open.",
@@ -263,7 +265,7 @@ fn of_seen(look: &Look, tally: &Tally) -> (String, u8) {
         (0, _, _) => "GPUDirect RDMA is not in use: the processes that use RDMA have no GPU.",
         _ => "GPUDirect RDMA is not in use: no GPU memory is registered with an RDMA device.",
     };
-    (text.to_owned(), NO_RDMA)
+    (text.to_owned(), Usage::Idle)
 }
 
 fn of_direct(look: &Look, tally: &Tally, direct: usize) -> String {
@@ -307,19 +309,19 @@ fn of_direct(look: &Look, tally: &Tally, direct: usize) -> String {
 
 /// Returns the answer if no process certainly has GPU memory registered. The counters of the node may still show that
 /// some process has.
-fn of_unknown(look: &Look, tally: &Tally) -> (String, u8) {
+fn of_unknown(look: &Look, tally: &Tally) -> (String, Usage) {
     let bytes = look.peer_bytes.unwrap_or_default();
     if bytes == 0 {
         let who = match tally.unknown {
             0 => format!("{} are registered by processes that cannot be seen here", size(tally.unseen_unknown.into())),
             count => format!("{} may have GPU or host memory registered", processes(count)),
         };
-        return (format!("{CANNOT_TELL}: {who}."), UNKNOWN);
+        return (format!("{CANNOT_TELL}: {who}."), Usage::Unknown);
     }
     let how = if look.traffic.iter().any(|traffic| traffic.moves() == Some(true)) { "in use" } else { "set up" };
     let is_blind = !look.has_seen_files() || (!look.has_list && look.pointer == "nv_peer_mem");
     let whom = if is_blind { " As root, nvpm used says by whom." } else { "" };
     let way = if look.pointer == "pointer" { "by pointer".to_owned() } else { format!("by {}", look.pointer) };
     let size = size(bytes.into());
-    (format!("GPUDirect RDMA is {how} on this node: {size} of GPU memory are registered {way}.{whom}"), USED)
+    (format!("GPUDirect RDMA is {how} on this node: {size} of GPU memory are registered {way}.{whom}"), tally.usage())
 }
