@@ -18,15 +18,16 @@ pub fn text(usage: Usage) -> &'static str {
         Usage::Direct => "GPUDirect RDMA",
         Usage::Partly => "GPUDirect RDMA by some processes only",
         Usage::Host => "host memory only",
-        Usage::WithoutRdma => "no RDMA (TCP)",
+        Usage::WithoutRdma => "GPUs without RDMA",
         Usage::Idle => "nothing by RDMA",
         Usage::Unknown => "not known",
     }
 }
 
-/// Returns whether this state can differ from that of other nodes. An idle node does nothing wrong.
+/// Returns whether this state can differ from that of other nodes. An idle node does nothing wrong, and neither does a
+/// node whose programs use GPUs alone, because a job of one node needs no RDMA device.
 pub fn is_compared(usage: Usage) -> bool {
-    !matches!(usage, Usage::Idle | Usage::Unknown)
+    matches!(usage, Usage::Direct | Usage::Partly | Usage::Host)
 }
 
 /// Returns the nodes in each state that some node is in, the best state first.
