@@ -63,11 +63,15 @@ pub fn of_direction(machine: &Machine, gpu: &Gpu, nic: &Nic, port: &str, directi
     lowest(links.chain(of_port(&machine.text(&format!("{port}/rate")))).collect())
 }
 
-/// Returns the bound of a GPU and a port of an RDMA device. If the directions have different bounds, because a switch
-/// redirects the data of one of them, the lower one is returned, and says which direction it is.
-pub fn of_pair(machine: &Machine, gpu: &Gpu, nic: &Nic, port: &str) -> Option<Bound> {
-    let of = |direction| of_direction(machine, gpu, nic, port, direction);
-    let (writes, reads) = (of(Direction::Writes)?, of(Direction::Reads)?);
+/// Returns the bounds of a GPU and a port of an RDMA device to the GPU, which the device writes, and from the GPU.
+pub fn of_directions(machine: &Machine, gpu: &Gpu, nic: &Nic, port: &str) -> [Option<Bound>; 2] {
+    [Direction::Writes, Direction::Reads].map(|direction| of_direction(machine, gpu, nic, port, direction))
+}
+
+/// Returns the lower bound of both directions. If they differ, because a switch redirects the data of one of them, the
+/// bound says which direction it is.
+pub fn lower([writes, reads]: [Option<Bound>; 2]) -> Option<Bound> {
+    let (writes, reads) = (writes?, reads?);
     let only = |bound: Bound, which: &str| Bound { what: format!("{}, only {which}", bound.what), ..bound };
     Some(match writes.rate.total_cmp(&reads.rate) {
         Ordering::Less => only(writes, TO_GPU),
@@ -99,7 +103,7 @@ pub fn of_device(machine: &Machine, nic: &Nic) -> Option<Bound> {
 
 /// Returns the bound of a GPU and the fastest port of an RDMA device.
 pub fn of_fastest_port(machine: &Machine, gpu: &Gpu, nic: &Nic) -> Option<Bound> {
-    of_pair(machine, gpu, nic, &fastest_port(machine, nic))
+    lower(of_directions(machine, gpu, nic, &fastest_port(machine, nic)))
 }
 
 /// Returns the rate of the fastest port of an RDMA device.

@@ -2,7 +2,7 @@
 //! The bound of a trial's rate, and the distance of its pair. A trial knows its GPU and its RDMA device by their names.
 use std::rc::Rc;
 
-use crate::facts::bound::{self, Bound, Direction};
+use crate::facts::bound::{self, Bound};
 use crate::facts::distances::{Distance, relation};
 use crate::read::machine::Machine;
 use crate::read::pci::{Gpu, Nic, gpus, nics};
@@ -15,16 +15,10 @@ fn nic_of(machine: &Machine, name: &str) -> Option<Rc<Nic>> {
     nics(machine).iter().find(|nic| nic.name == name).cloned()
 }
 
-/// Returns the bound of this GPU and this port, in the slower direction. Returns None if no limit is known.
-pub fn bound_of(machine: &Machine, pci: &str, device: &str, port: &str) -> Option<Bound> {
-    bound::of_pair(machine, &*gpu_of(machine, pci)?, &*nic_of(machine, device)?, port)
-}
-
 /// Returns the bounds of this GPU and this port to the GPU, which the device writes, and from the GPU.
 pub fn bounds_of(machine: &Machine, pci: &str, device: &str, port: &str) -> [Option<Bound>; 2] {
-    let of =
-        |direction| bound::of_direction(machine, &*gpu_of(machine, pci)?, &*nic_of(machine, device)?, port, direction);
-    [of(Direction::Writes), of(Direction::Reads)]
+    let pair = gpu_of(machine, pci).zip(nic_of(machine, device));
+    pair.map_or([None, None], |(gpu, nic)| bound::of_directions(machine, &gpu, &nic, port))
 }
 
 /// Returns the bound of an RDMA device alone, whatever memory it moves: that of its link, or of all its ports.

@@ -5,7 +5,6 @@ use std::io::{self, IsTerminal, Write};
 
 use indexmap::IndexSet;
 
-use crate::facts::bound::Bound;
 use crate::facts::fact::Fact;
 use crate::selftest::bandwidth::DEPTH;
 use crate::selftest::failure::Absent;
@@ -154,9 +153,8 @@ fn cell(trial: Option<&Trial>) -> String {
 
 /// Returns the rate that the fastest links of a device allow.
 pub fn allowed(trials: &[&Trial]) -> String {
-    let limits = trials.iter().filter_map(|trial| trial.limit.as_ref());
-    let faster = |best: &'_ Bound, limit: &'_ Bound| limit.rate > best.rate;
-    let best = limits.reduce(|best, limit| if faster(best, limit) { limit } else { best });
+    let limits = trials.iter().filter_map(|trial| trial.limit());
+    let best = limits.reduce(|best, limit| if limit.rate > best.rate { limit } else { best });
     best.map_or("unknown".to_owned(), |best| format!("{} ({})", gigabytes(best.rate), best.what))
 }
 
@@ -182,7 +180,7 @@ mod tests {
         assert_eq!(matrix(&[first, second, third]), expected);
         assert_eq!(matrix(&[first, third, second]), expected);
         trials[0].failure = Some("x".to_owned());
-        trials[0].limit = None;
+        trials[0].limits = [None, None];
         let lines = matrix(&[&trials[0]]);
         assert_eq!(lines[2], "mlx5_0             FAILED   unknown");
     }

@@ -109,12 +109,12 @@ fn moved(trial: &Trial) -> Value {
 }
 
 fn measured(trial: &Trial) -> Value {
-    let limit = trial.limit.as_ref();
+    let limit = trial.limit();
     json!({
         "to_gpu": trial.to_gpu.map(whole),
         "from_gpu": trial.from_gpu.map(whole),
-        "links_allow": limit.map(|limit| whole(limit.rate)),
-        "limit": limit.map(|limit| &limit.what),
+        "links_allow": limit.as_ref().map(|limit| whole(limit.rate)),
+        "limit": limit.as_ref().map(|limit| &limit.what),
         "distance": trial.distance.map(Distance::name),
     })
 }

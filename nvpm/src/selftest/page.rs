@@ -82,8 +82,39 @@ fn cell(trial: Option<&Trial>, best: f64) -> Markup {
         return heat(None, FAILED, "");
     }
     let rates = [trial.to_gpu, trial.from_gpu].map(Option::unwrap_or_default);
-    let most = trial.limit.as_ref().map_or(best, |limit| limit.rate);
-    let share = if most > 0.0 { rates.iter().copied().fold(f64::INFINITY, f64::min) / most } else { 1.0 };
     let below = if trial.remarks.is_empty() { "" } else { "! slow" };
-    heat(Some(share), &rates.map(gigabytes).join(" / "), below)
+    heat(Some(share(trial, rates, best)), &rates.map(gigabytes).join(" / "), below)
+}
+
+/// Returns the share of its limit that the direction with the smaller share reaches. BEST stands for a limit that is
+/// not known.
+fn share(trial: &Trial, rates: [f64; 2], best: f64) -> f64 {
+    let limits = trial.limits.iter().map(|limit| limit.as_ref().map_or(best, |limit| limit.rate));
+    let of_limit = |(rate, limit): (f64, f64)| if limit > 0.0 { rate / limit } else { 1.0 };
+    rates.into_iter().zip(limits).map(of_limit).fold(f64::INFINITY, f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::bound::{Bound, Part};
+
+    #[test]
+    fn each_direction_has_a_share_of_its_own_limit() {
+        let bound = |rate: f64| Some(Bound { rate: rate * 1e9, what: "a link".to_owned(), part: Part::Hop });
+        // The rates and the limits to the GPU and from the GPU, and the share in hundredths.
+        for (rates, limits, expected) in [
+            ([7.0, 7.0], [bound(50.0), bound(7.0)], 14.0),
+            ([50.0, 3.5], [bound(50.0), bound(7.0)], 50.0),
+            ([30.0, 10.0], [None, bound(10.0)], 75.0),
+            ([30.0, 10.0], [None, None], 25.0),
+        ] {
+            let mut trial = Trial::with_rates(0, "mlx5_0", rates, None);
+            trial.limits = limits;
+            let found = share(&trial, rates.map(|rate| rate * 1e9), 40e9);
+            assert!((found * 100.0 - expected).abs() < 1e-6, "{rates:?} {found}");
+        }
+        let trial = Trial::with_rates(0, "mlx5_0", [0.0, 0.0], None);
+        assert!((share(&trial, [0.0, 0.0], 0.0) - 1.0).abs() < 1e-6);
+    }
 }

@@ -7,16 +7,16 @@ use nvpm_foreign::cuda::Gpu;
 use nvpm_foreign::queue_pair::Transfer;
 use nvpm_foreign::{cuda, verbs};
 
-use crate::facts::bound::Bound;
 #[cfg(test)]
 use crate::facts::bound::Part;
+use crate::facts::bound::{self, Bound};
 use crate::facts::distances::Distance;
 use crate::read::machine::Machine;
 use crate::read::ways;
 use crate::selftest::bandwidth;
 use crate::selftest::bench::Bench;
 use crate::selftest::failure::Failure;
-use crate::selftest::limits::{bound_of, bounds_of, distance_of};
+use crate::selftest::limits::{bounds_of, distance_of};
 use crate::selftest::port::Port;
 
 /// The number of transfers in each direction. Only the fastest is reported, because the first is slower.
@@ -82,10 +82,8 @@ pub struct Trial {
     pub to_gpu: Option<f64>,
     pub from_gpu: Option<f64>,
     pub freed: Option<Freed>,
-    /// The rate that the links allow, the distance, and what is said of slow rates. They are only known if rates are
-    /// measured.
-    pub limit: Option<Bound>,
-    /// The same to the GPU and from the GPU, which may differ.
+    /// The rates that the links allow to the GPU and from the GPU, the distance, and what is said of slow rates. They are
+    /// only known if rates are measured.
     pub limits: [Option<Bound>; 2],
     pub distance: Option<Distance>,
     pub remarks: Vec<String>,
@@ -106,11 +104,15 @@ impl Trial {
             to_gpu: None,
             from_gpu: None,
             freed: None,
-            limit: if is_measured { bound_of(machine, pci, device, &pair.port.path) } else { None },
             limits: if is_measured { bounds_of(machine, pci, device, &pair.port.path) } else { [None, None] },
             distance: if is_measured { distance_of(machine, pci, device) } else { None },
             remarks: Vec::new(),
         }
+    }
+
+    /// Returns the rate that the links allow in the slower direction.
+    pub fn limit(&self) -> Option<Bound> {
+        bound::lower(self.limits.clone())
     }
 
     /// Runs the trial, and returns whether it passed. A failed release of a resource is a failure, too.
@@ -184,7 +186,6 @@ impl Trial {
             to_gpu,
             from_gpu,
             freed: None,
-            limit: limit.clone(),
             limits: [limit.clone(), limit],
             distance: Some(Distance::Pix),
             remarks: Vec::new(),
