@@ -11,8 +11,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use indexmap::IndexMap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use crate::read::areas::area_of;
+use crate::read::gpu_links;
 use crate::read::left_behind::left_behind;
 use crate::read::programs;
 use crate::read::reading_child::{Answer, Request, WORD, directly};
@@ -133,7 +135,7 @@ pub fn can_be_read(pipe: &impl std::os::fd::AsFd, limit: Duration) -> io::Result
         let left = deadline.saturating_duration_since(Instant::now());
         let time = Timespec::try_from(left).ok();
         match poll(&mut [PollFd::new(pipe, PollFlags::IN)], time.as_ref()) {
-            Err(rustix::io::Errno::INTR) => {}
+            Err(Errno::INTR) => {}
             found => return Ok(found? > 0),
         }
     }
@@ -196,8 +198,9 @@ impl Reader {
 impl State {
     /// Returns the bytes of a file. If the reading process was killed by somebody, asks another process. If no process
     /// can be started, because this user has as many processes as allowed or memory is short, reads without a
-    /// limit.
+    /// limit. But NVML is never loaded into this process: NVML may have ended the reading process, and would end nvpm.
     fn answer(&mut self, path: &str, size: Option<u64>) -> Result<Vec<u8>, Unread> {
+        let mut failure = io::Error::from(Errno::AGAIN);
         for _ in 0..2 {
             let limit = ONE_FILE.min(self.left).max(LEAST);
             let Some(process) = self.process() else { break };
@@ -208,8 +211,14 @@ impl State {
                     self.stop();
                     return Err(Unread::Silent(why));
                 }
-                Err(Unread::Error(_)) => self.stop(),
+                Err(Unread::Error(error)) => {
+                    self.stop();
+                    failure = error;
+                }
             }
+        }
+        if gpu_links::parsed(path.as_ref()).is_some() {
+            return Err(Unread::Error(failure));
         }
         directly(path.as_ref(), size).map_err(Unread::Error)
     }
@@ -239,4 +248,31 @@ impl Drop for Reader {
 fn seconds_since_1970() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_secs()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a reader whose reading process is a program that has ended, and that can start no other.
+    fn after_the_end() -> Reader {
+        let mut child = Command::new("false").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (requests, answers) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        child.wait().unwrap();
+        let reader = Reader::new();
+        reader.state.borrow_mut().process = Some(Process { child, requests, answers });
+        reader
+    }
+
+    #[test]
+    fn nvml_is_not_loaded_into_nvpm() {
+        let error = |reader: Reader| match reader.read("", "/nvml/0000:03:00.0", None) {
+            Err(Unread::Error(error)) => error.kind(),
+            _ => io::ErrorKind::Other,
+        };
+        assert_eq!(error(after_the_end()), io::ErrorKind::BrokenPipe);
+        assert_eq!(error(Reader::new()), io::ErrorKind::WouldBlock);
+        // Files are read nevertheless.
+        assert!(after_the_end().read("", "/proc/self/stat", None).is_ok_and(|data| !data.is_empty()));
+    }
 }
