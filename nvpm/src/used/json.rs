@@ -101,7 +101,7 @@ pub fn lines(machine: &Machine, look: &Look, answer: &Answer) -> Vec<String> {
         let other = |one: &Seen| quoted(&Other { process: one.number, command: &one.command });
         those.iter().take(MOST).map(other).collect::<Vec<_>>().join(", ")
     };
-    let mut notes: Vec<String> = refutations(look).into_iter().chain(notes(look, answer)).collect();
+    let mut notes = notes(look, answer);
     if answer.rows.len() > MOST {
         notes.push(format!("Only the first {MOST} of {} rows are here.", answer.rows.len()));
     }
@@ -114,11 +114,12 @@ pub fn lines(machine: &Machine, look: &Look, answer: &Answer) -> Vec<String> {
     );
     let read = format!("{{\"module_list\": {}, \"dma_bufs\": {}}}", look.has_list, look.has_buffers);
     let end = format!(
-        "  ], \"without_rdma\": [{}], \"also_open\": [{}], \"peer_memory\": {}, \"read\": {read}, \"causes\": {}, \
-         \"notes\": {}}}",
+        "  ], \"without_rdma\": [{}], \"also_open\": [{}], \"peer_memory\": {}, \"read\": {read}, \
+         \"refutations\": {}, \"causes\": {}, \"notes\": {}}}",
         others(&look.without),
         others(&look.keepers),
         quoted(&look.peer_bytes),
+        quoted(&refutations(look)),
         quoted(&causes(machine, look, answer)),
         quoted(&notes)
     );

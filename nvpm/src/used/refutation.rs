@@ -2,7 +2,8 @@
 //! Says which traffic is not GPU memory: what an RDMA device moves beyond the links of all GPUs whose memory is
 //! registered with the device.
 //!
-//! TODO[LINK]: if NVML counts what RDMA devices read and write, the sentence can be certain, and the first line can say so.
+//! TODO[LINK]: if NVML counts what RDMA devices read and write, the sentence can be certain, and the first line can say
+//! so.
 use crate::facts::bound::gigabytes;
 use crate::used::look::Look;
 use crate::used::traffic::{OfLinks, Traffic};
@@ -23,8 +24,8 @@ pub fn refutations(look: &Look) -> Vec<String> {
     devices.filter_map(|(device, traffic)| sentence(&device.name, traffic)).collect()
 }
 
-/// What the device sends leaves the GPU, and what the device receives reaches the GPU. The direction with the greater
-/// difference is named.
+/// Data that the device sends leaves the GPU, and data that the device receives reaches the GPU. The direction with the
+/// greater difference is named.
 fn sentence(device: &str, traffic: &Traffic) -> Option<String> {
     let links = traffic.links.as_ref()?;
     let [sends_small, receives_small] = traffic.are_small;
