@@ -17,9 +17,10 @@ const NAME: &str = "nvpm compare";
 /// There is nothing to compare, or the page cannot be written.
 const NOTHING: u8 = 2;
 
-/// Compares what nvpm status --json, nvpm selftest --json or nvpm used --json printed on many nodes, and says which nodes
-/// differ from the others, and in which fact. Reads files, directories with a file for each node, or standard input with the node
-/// before each line (clush, pdsh, srun --label), or with a heading before each node (clush -b, Ansible).
+/// Compares what nvpm status --json, nvpm selftest --json or nvpm used --json printed on many nodes, and says which
+/// nodes differ from the others, and in which fact. Reads files, directories with a file for each node, or standard
+/// input with the node before each line (clush, pdsh, srun --label), or with a heading before each node (clush -b,
+/// Ansible).
 #[derive(Parser)]
 #[command(
     name = NAME,

@@ -68,8 +68,9 @@ pub struct Fleet {
     rates: HashMap<String, Rates>,
     /// How the nodes use RDMA now. A later answer of a node counts.
     pub usage: IndexMap<String, Usage>,
-    used: HashMap<String, usize>,
-    used_by_tests: HashMap<String, usize>,
+    /// The last number that was appended to each name, of statuses and of selftests.
+    numbers: HashMap<String, usize>,
+    numbers_of_tests: HashMap<String, usize>,
     texts: Texts,
     pub is_cut: bool,
     pub kinds: Vec<Kind>,
@@ -93,12 +94,12 @@ impl Fleet {
             Err(words) => Err(words),
             Ok(Output::Status { head, facts }) => check_schema(&head, STATUS, "status").and_then(|()| {
                 let seen = Seen::of(&head, &facts, &mut self.texts).ok_or_else(|| OTHER_FORM.to_owned())?;
-                let name = unused(&name, |name| self.seen.contains_key(name), &mut self.used);
+                let name = free_name(&name, |name| self.seen.contains_key(name), &mut self.numbers);
                 self.seen.insert(name, seen);
                 Ok(())
             }),
             Ok(Output::Selftest(said)) => check_schema(&said, SELFTEST, "selftest").map(|()| {
-                let name = unused(&name, |name| self.tested.contains_key(name), &mut self.used_by_tests);
+                let name = free_name(&name, |name| self.tested.contains_key(name), &mut self.numbers_of_tests);
                 self.tested.insert(name.clone(), results(&said, &mut self.texts));
                 self.rates.insert(name.clone(), rates(&said));
                 self.measured.insert(name, pairs(&said));
@@ -303,12 +304,12 @@ fn check_schema(said: &Map<String, Value>, known: i64, command: &str) -> Result<
     ))
 }
 
-/// Returns a name. If it is used already, appends a number. USED has the last number of each name, because one node may
-/// print thousands of statuses.
-fn unused(name: &str, is_used: impl Fn(&str) -> bool, used: &mut HashMap<String, usize>) -> String {
+/// Returns a name. If it is taken already, appends a number. NUMBERS has the last number of each name, because one node
+/// may print thousands of statuses.
+fn free_name(name: &str, is_taken: impl Fn(&str) -> bool, numbers: &mut HashMap<String, usize>) -> String {
     let mut free = name.to_owned();
-    while is_used(&free) {
-        let number = used.entry(name.to_owned()).or_insert(1);
+    while is_taken(&free) {
+        let number = numbers.entry(name.to_owned()).or_insert(1);
         *number += 1;
         free = format!("{name}#{number}");
     }

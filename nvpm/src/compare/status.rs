@@ -83,7 +83,8 @@ impl Outputs {
     }
 }
 
-/// Returns the status, the result of a selftest, or the answer of `nvpm used`. Ansible may have wrapped it into JSON of its own.
+/// Returns the status, the result of a selftest, or the answer of `nvpm used`. Ansible may have wrapped this into JSON
+/// of its own.
 fn of_text(text: &str) -> Option<Output> {
     let mut said = object_of(text)?;
     if let Some(facts) = said.get_mut("facts").and_then(objects) {

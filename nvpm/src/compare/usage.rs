@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-//! What `nvpm used --json` said on the nodes: which use GPUDirect RDMA now, and which move their data otherwise.
+//! The answers of `nvpm used --json`: which nodes use GPUDirect RDMA now, and which move their data otherwise.
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 

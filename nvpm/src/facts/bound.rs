@@ -113,11 +113,8 @@ pub fn of_ports(machine: &Machine, nic: &Nic) -> Option<Bound> {
 
 /// Returns whether a switch sends the data of a pair up to the root complex, in at least one direction.
 pub fn is_pair_redirected(machine: &Machine, gpu: &Gpu, nic: &Nic) -> bool {
-    let is_redirected = |pci: &Pci| {
-        let directions = [Direction::Writes, Direction::Reads].into_iter();
-        directions.into_iter().any(|direction| is_redirected(machine, &gpu.pci, pci, direction))
-    };
-    nic.pci.as_ref().is_some_and(|pci| !gpu.coherent && is_redirected(pci))
+    let Some(pci) = nic.pci.as_ref().filter(|_| !gpu.coherent) else { return false };
+    [Direction::Writes, Direction::Reads].into_iter().any(|direction| is_redirected(machine, &gpu.pci, pci, direction))
 }
 
 /// Returns the directory of the fastest port; an empty text if no port is up. A port that is down has a rate, too,

@@ -82,8 +82,8 @@ pub struct Trial {
     pub to_gpu: Option<f64>,
     pub from_gpu: Option<f64>,
     pub freed: Option<Freed>,
-    /// The rates that the links allow to the GPU and from the GPU, the distance, and what is said of slow rates. They are
-    /// only known if rates are measured.
+    /// The rates that the links allow to the GPU and from the GPU, the distance, and what is said of slow rates. They
+    /// are only known if rates are measured.
     pub limits: [Option<Bound>; 2],
     pub distance: Option<Distance>,
     pub remarks: Vec<String>,
