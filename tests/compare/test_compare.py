@@ -472,7 +472,8 @@ def test_use_at_this_moment() -> None:
     }
     row = (
         "used now GPUDirect RDMA: 4 nodes; GPUDirect RDMA by some processes only: node8;"
-        " host memory only: node2; GPUs without RDMA: node4; nothing by RDMA: 1 node; not known: node6"
+        " host memory only: node2; GPUs without RDMA: node4; nothing by RDMA: 1 node;"
+        " not known: node6"
     )
     assert row in found.words
     assert "node2 used now: host memory only; the others GPUDirect RDMA" in found.words
