@@ -17,8 +17,8 @@ use crate::read::pci_express::{max_payload, with_link};
 use crate::read::place::guest_kind;
 
 /// How a bound of one direction says which direction it is.
-const TO_GPU: &str = "to the GPU";
-const FROM_GPU: &str = "from the GPU";
+pub const TO_GPU: &str = "to the GPU";
+pub const FROM_GPU: &str = "from the GPU";
 /// The place of the first downstream port of a switch in a path.
 const FIRST_DOWNSTREAM: usize = 3;
 

@@ -45,7 +45,8 @@ fn expected(machine: &Machine, gpu: &Gpu) -> Option<Fact> {
 
 /// A link in one direction, and the devices whose data passes the link.
 struct Shared {
-    text: String,
+    /// The speed and the width.
+    link: String,
     rate: f64,
     devices: IndexMap<String, f64>,
     gpus: IndexMap<String, f64>,
@@ -57,43 +58,71 @@ pub struct Share {
     pub text: String,
 }
 
-/// Returns the links that carry less than their devices can move together. Each GPU counts with its nearest devices,
-/// because programs use these.
+/// Returns the links that carry less than their devices can move together. Data in one direction may pass links that
+/// data in the other direction does not pass, because a switch redirects it.
 pub fn shares(machine: &Machine) -> Vec<Share> {
+    let (writes, mut reads) = (shared(machine, Direction::Writes), shared(machine, Direction::Reads));
+    let only = |text: &str, which: &str| format!("{text}, only {which}");
+    let mut found = Vec::new();
+    for (link, text) in writes {
+        let text = if reads.shift_remove(&link).is_some() { text } else { only(&text, bound::TO_GPU) };
+        found.push(Share { link, text });
+    }
+    let of_reads = |(link, text): (String, String)| Share { link, text: only(&text, bound::FROM_GPU) };
+    found.extend(reads.into_iter().map(of_reads));
+    found
+}
+
+/// Returns a text for each link that carries less in one direction than its devices can move together. Each GPU counts
+/// with its nearest devices, because programs use these.
+fn shared(machine: &Machine, direction: Direction) -> IndexMap<String, String> {
     let mut links: IndexMap<(String, bool), Shared> = IndexMap::new();
     for gpu in usable_gpus(machine).iter() {
         for nic in nearest_devices(machine, gpu).map(|(_, nics)| nics).unwrap_or_default() {
-            add_pair(machine, gpu, &nic, &mut links);
+            add_pair(machine, (gpu, &nic), direction, &mut links);
         }
     }
-    let mut found: IndexMap<String, Share> = IndexMap::new();
+    let mut found = IndexMap::new();
     for ((name, _), link) in links {
+        if let Some(text) = link.text() {
+            found.entry(name).or_insert(text);
+        }
+    }
+    found
+}
+
+impl Shared {
+    /// Returns a text if the link carries less than its devices can move together.
+    fn text(&self) -> Option<String> {
         let sum = |rates: &IndexMap<String, f64>| rates.values().sum::<f64>();
-        let wanted = sum(&link.devices).min(sum(&link.gpus));
-        if link.devices.len() < 2 || wanted <= MARGIN * link.rate {
-            continue;
+        let wanted = sum(&self.devices).min(sum(&self.gpus));
+        if self.devices.len() < 2 || wanted <= MARGIN * self.rate {
+            return None;
         }
         #[allow(clippy::cast_precision_loss)]
-        let each = link.rate / link.devices.len() as f64;
-        let names = link.devices.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let (rate, each) = (gigabytes(link.rate), gigabytes(each));
-        let text = format!("{names} share {rate} GB/s ({}): {each} GB/s each while all are busy", link.text);
-        found.entry(name.clone()).or_insert(Share { link: name, text });
+        let each = self.rate / self.devices.len() as f64;
+        let names = self.devices.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let (rate, each) = (gigabytes(self.rate), gigabytes(each));
+        Some(format!("{names} share {rate} GB/s ({}): {each} GB/s each while all are busy", self.link))
     }
-    found.into_values().collect()
 }
 
 /// Adds the links that the data of a pair passes. The functions of a card have the same link, which is known by its
 /// upper end.
-fn add_pair(machine: &Machine, gpu: &Gpu, nic: &Nic, links: &mut IndexMap<(String, bool), Shared>) {
-    let passed = bound::of_links(machine, gpu, nic, Direction::Writes);
+fn add_pair(
+    machine: &Machine,
+    (gpu, nic): (&Gpu, &Nic),
+    direction: Direction,
+    links: &mut IndexMap<(String, bool), Shared>,
+) {
+    let passed = bound::of_links(machine, gpu, nic, direction);
     let of_gpu = passed.iter().find(|(link, _)| link.part == Part::Gpu).map_or(f64::INFINITY, |(_, bound)| bound.rate);
     let of_nic = bound::of_device(machine, nic).map_or(0.0, |bound| bound.rate);
     for (link, bound) in passed {
         let upper = bound::upper(machine, &link.lower).address.clone();
-        let text = format!("{} x{}", link.lower.speed, link.lower.width);
+        let width = format!("{} x{}", link.lower.speed, link.lower.width);
         let name = if upper.is_empty() { link.lower.address.clone() } else { upper };
-        let new = || Shared { text, rate: bound.rate, devices: IndexMap::new(), gpus: IndexMap::new() };
+        let new = || Shared { link: width, rate: bound.rate, devices: IndexMap::new(), gpus: IndexMap::new() };
         let shared = links.entry((name, link.is_up)).or_insert_with(new);
         shared.rate = shared.rate.min(bound.rate);
         shared.devices.insert(nic.name.clone(), of_nic);
