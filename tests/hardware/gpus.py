@@ -2,22 +2,19 @@
 """The GPU's half of the tests: what needs no RDMA device, no module and no right to load one. CUDA
 allocates each kind of memory, and exports it as a dma-buf, which an RDMA device would take."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Tuple
+from typing import TYPE_CHECKING, Callable, Sequence, Tuple
 
 import built
+import measure
 import traces
 from talk import Client, NotHere
 
 if TYPE_CHECKING:
     from steps import Context
 
-KIB, MIB = 1 << 10, 1 << 20
+MIB = 1 << 20
 BLOCK = 2 * MIB
-SIZES = (64 * KIB, MIB, 16 * MIB, 1024 * MIB)
-THREADS = (1, 4)
-ROUNDS = 200
-GPU_KINDS = ("device", "vmm", "vmm-plain", "pool", "managed")
+SIZES = (*measure.SIZES, 1024 * MIB)
 TEXTS = {
     "device": "memory of cudaMalloc",
     "vmm": "memory of cuMemCreate with gpuDirectRDMACapable",
@@ -26,8 +23,12 @@ TEXTS = {
     "managed": "managed memory",
     "host": "host memory",
 }
+GPU_KINDS = [kind for kind in TEXTS if kind != "host"]
+NOT_SUPPORTED = "CUDA_ERROR_NOT_SUPPORTED"
 # What CUDA answers for memory that is no GPU memory, or that moves between GPU and host.
-NO_EXPORT = ("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_NOT_SUPPORTED")
+NO_EXPORT = ("CUDA_ERROR_INVALID_VALUE", NOT_SUPPORTED)
+# What CUDA answers for memory that this machine does not have, or has no room for.
+ABSENT = (NOT_SUPPORTED, "CUDA_ERROR_OUT_OF_MEMORY")
 NO_DMA_BUF = "CUDA exports no dma-buf: the driver is the proprietary one, or too old"
 
 
@@ -35,8 +36,7 @@ def prepare(c: "Context") -> None:
     """Builds the client without libibverbs."""
     c.built.mkdir(mode=0o700, exist_ok=True)
     if c.options.built:
-        c.client_file.write_bytes((Path(c.options.built) / c.client_file.name).read_bytes())
-        c.client_file.chmod(0o700)
+        built.taken(c.options.built, [c.client_file.name], c.built)
         c.ok(f"taken from {c.options.built}, not built here")
         return
     log = c.directory / "client.log"
@@ -44,10 +44,12 @@ def prepare(c: "Context") -> None:
     c.check("the client is compiled", not wrong, wrong)
 
 
-def allocated(c: "Context", client: Client, buffer: int, kind: str, size: int) -> bool:
-    """Allocates memory. Writes a line and returns false if this machine has no such memory."""
-    said = client.ask("alloc", buffer, kind, size)
-    if said.startswith("not ") or said in ("CUDA_ERROR_NOT_SUPPORTED", "CUDA_ERROR_OUT_OF_MEMORY"):
+def allocated(
+    c: "Context", client: Client, kind: str, size: int, absent: Sequence[str] = ABSENT
+) -> bool:
+    """Allocates buffer 0. Writes a line and returns false if this machine has no such memory."""
+    said = client.ask("alloc", 0, kind, size)
+    if said.startswith("not ") or said in absent:
         c.no("{}, {} bytes: {}".format(TEXTS[kind], size, said.replace("not ", "", 1)))
         return False
     c.equal(f"{TEXTS[kind]} is allocated", "ok", said)
@@ -59,7 +61,7 @@ def memory(c: "Context") -> None:
     with c.client() as client:
         client.sure("cuda")
         for kind in GPU_KINDS:
-            if not allocated(c, client, 0, kind, 8 * MIB):
+            if not allocated(c, client, kind, 8 * MIB):
                 continue
             for seed, (length, skip) in enumerate(((1, 65535), (300001, 7), (4 * MIB, 4095)), 1):
                 text = f"{TEXTS[kind]}, {length} bytes at {skip}"
@@ -76,8 +78,8 @@ def exports(c: "Context") -> None:
     with c.client() as client:
         client.sure("cuda")
         has_dma_buf(client)
-        for kind in (*GPU_KINDS, "host"):
-            if not allocated(c, client, 0, kind, BLOCK):
+        for kind in TEXTS:
+            if not allocated(c, client, kind, BLOCK):
                 continue
             said = client.ask("export", 0, BLOCK)
             if kind in ("managed", "host"):
@@ -97,7 +99,7 @@ def has_dma_buf(client: Client) -> None:
     """Ends the step if the driver exports nothing at all."""
     client.sure("alloc", 63, "device", BLOCK)
     said = client.ask("export", 63, BLOCK)
-    if said in ("CUDA_ERROR_NOT_SUPPORTED", "libcuda.so.1 exports no dma-buf"):
+    if said in (NOT_SUPPORTED, "libcuda.so.1 exports no dma-buf"):
         raise NotHere(NO_DMA_BUF)
     if said.startswith("ok"):
         client.sure("unexport", 63)
@@ -152,13 +154,9 @@ def measured(c: "Context") -> None:
         client.sure("cuda")
         has_dma_buf(client)
         for size in SIZES:
-            if not allocated(c, client, 0, "device", size):
+            if not allocated(c, client, "device", size):
                 continue
-            for threads in THREADS:
-                times = client.sure("time-export", 0, size, ROUNDS, threads, limit=300)
-                text = "{} KiB, {} thread{}".format(size // KIB, threads, "s"[: threads > 1])
-                c.figure("export, " + text, int(times[0]) / 1000, "us")
-                c.figure("its close, " + text, int(times[1]) / 1000, "us")
+            measure.timed(c, client, size, ("export", "its close"), "time-export")
             client.sure("free", 0)
 
 

@@ -3,11 +3,11 @@
 module in both modes, nvidia-peermem, dma-buf. The page compares the figures."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Tuple
 
 import machine
 import undo
-from talk import Loop, NotHere
+from talk import Client, Loop, NotHere
 
 if TYPE_CHECKING:
     from steps import Context
@@ -43,16 +43,24 @@ def measured(c: "Context", how: str) -> None:
         if said != "ok":
             return
         for size in SIZES:
-            for threads in THREADS:
-                times = client.sure("time", 0, size, ROUNDS, threads, how, limit=300)
-                text = "{} KiB, {} thread{}".format(size // KIB, threads, "s"[: threads > 1])
-                c.figure("registration, " + text, int(times[0]) / 1000, "us")
-                c.figure("its end, " + text, int(times[1]) / 1000, "us")
+            timed(c, client, size, ("registration", "its end"), "time", how)
         client.sure(registered, 1, 1, *([0] if how == "pointer" else []), max(SIZES))
         loop = Loop(client, client)
         transfers(c, loop, 1, "loopback")
         loop.close()
         c.ok("measured")
+
+
+def timed(
+    c: "Context", client: Client, size: int, names: Tuple[str, str], command: str, *how: str
+) -> None:
+    """Measures how long a command of the client takes, by threads: its beginning and its end, which
+    have these names."""
+    for threads in THREADS:
+        times = client.sure(command, 0, size, ROUNDS, threads, *how, limit=300)
+        text = "{} KiB, {} thread{}".format(size // KIB, threads, "s"[: threads > 1])
+        for name, time in zip(names, times):
+            c.figure(f"{name}, {text}", int(time) / 1000, "us")
 
 
 def transfers(c: "Context", loop: Loop, remote: int, name: str) -> None:

@@ -19,7 +19,7 @@ import undo
 from journal import Journal
 from talk import Broken, Client, Loop, NotHere, Pair
 
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+KIB, MIB = 1 << 10, 1 << 20
 # A completion with one of these is no refusal, because nobody has answered.
 SILENCE = ("RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR", "RESP_TIMEOUT_ERR")
 NO_ROOM = "CUDA_ERROR_OUT_OF_MEMORY"
@@ -31,6 +31,8 @@ PARAMETERS = {
 # The driver frees buffers of whole blocks of this size by themselves (docs/programs.md).
 BLOCK = 2 * MIB
 MANY = 1000
+# The kinds of memory (gpus.TEXTS) that the driver pins for nobody.
+NOT_PINNED = ("vmm-plain", "pool", "managed")
 
 
 class Context:
@@ -93,10 +95,7 @@ def prepare(c: Context) -> None:
     """Builds module and client, or takes the built ones of --built."""
     c.built.mkdir(mode=0o700, exist_ok=True)
     if c.options.built:
-        for name in (*built.FILES, c.client_file.name):
-            target = c.built / name
-            target.write_bytes((Path(c.options.built) / name).read_bytes())
-            target.chmod(0o700)
+        built.taken(c.options.built, [*built.FILES, c.client_file.name], c.built)
         c.ok(f"taken from {c.options.built}, not built here")
         return
     wrong = built.module(c.source, c.directory / "build.log")
@@ -182,23 +181,11 @@ def sizes(c: Context) -> None:
 
 def kinds(c: Context) -> None:
     """Each kind of memory is registered, or refused with the errno of docs/troubleshooting.md."""
-    contract = (
-        ("device", "memory of cudaMalloc", "ok"),
-        ("vmm", "memory of cuMemCreate with gpuDirectRDMACapable", "ok"),
-        ("vmm-plain", "memory of cuMemCreate without it", "EFAULT"),
-        ("pool", "memory of a pool", "EFAULT"),
-        ("managed", "managed memory", "EFAULT"),
-        ("host", "host memory", "ok"),
-    )
     with c.client() as client:
-        for kind, text, expected in contract:
-            said = client.ask("alloc", 0, kind, BLOCK)
-            if said.startswith("not ") or said == "CUDA_ERROR_NOT_SUPPORTED":
-                c.no("{}: {}".format(text, said[4:] if said.startswith("not ") else said))
+        for kind, text in gpus.TEXTS.items():
+            if not gpus.allocated(c, client, kind, BLOCK, [gpus.NOT_SUPPORTED]):
                 continue
-            if said != "ok":
-                c.bad(f"{text} is allocated: {said}")
-                continue
+            expected = "EFAULT" if kind in NOT_PINNED else "ok"
             if c.answers(text, (expected,), client.ask("reg", 0, 0, 0, BLOCK)):
                 c.equal(f"{text}, its end", "ok", client.ask("dereg", 0))
             client.sure("free", 0)
