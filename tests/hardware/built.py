@@ -13,6 +13,7 @@ CLIENT_LIMIT = 120
 # The files of the client that need libibverbs.
 OF_VERBS = ("verbs", "transfers")
 FILES = ("nv_peer_mem_callback.ko", "nv_peer_mem.ko")
+CLIENT = "hardware-client"
 
 
 def module(source: Path, log: Path) -> str:

@@ -3,7 +3,6 @@
 
 import os
 import re
-from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 import machine
@@ -23,7 +22,6 @@ DAEMONS = (
     "nvidia-smi",
 )
 GPU_FILE = re.compile(r"/dev/nvidia(\d+|-lab)$")
-CLIENT = "hardware-client"
 
 
 class Refusal(NamedTuple):
@@ -34,8 +32,8 @@ class Refusal(NamedTuple):
     can_be_overruled: bool = False
 
 
-def facts(built: str) -> Facts:
-    """Returns what is known of the node. BUILT is the directory of --built, or nothing."""
+def facts() -> Facts:
+    """Returns what is known of the node."""
     release = machine.text("/proc/sys/kernel/osrelease")
     return {
         "kernel": release,
@@ -43,7 +41,7 @@ def facts(built: str) -> Facts:
         "driver": machine.text("/sys/module/nvidia/version"),
         "driver_licence": licence("nvidia"),
         "core": core(),
-        "gpus": gpus() or gpus_of_client(built),
+        "gpus": gpus(),
         "devices": devices(),
         "modules": {
             name: {
@@ -89,30 +87,18 @@ def core() -> str:
 
 
 def gpus() -> List[Dict[str, str]]:
-    """Returns the GPUs by the driver's own list."""
-    found = []
-    for path in machine.paths("/proc/driver/nvidia/gpus/*/information"):
-        models = [
-            line.partition(":")[2].strip()
-            for line in machine.text(path).splitlines()
-            if line.startswith("Model:")
-        ]
-        found.append({"pci": path.split("/")[-2], "name": "".join(models)})
-    return found
+    """Returns the GPUs of the driver's own list, which has only a container's GPUs in a container.
+    A driver without such a list, as the simulated one, gives its GPUs no names."""
+    listed = machine.paths("/proc/driver/nvidia/gpus/*")
+    bound = listed or machine.paths("/sys/bus/pci/drivers/nvidia/*:*:*.*")
+    return [{"pci": os.path.basename(path), "name": model(path)} for path in bound]
 
 
-def gpus_of_client(built: str) -> List[Dict[str, str]]:
-    """Returns the GPUs that a built client finds by CUDA. The simulated driver has no list."""
-    if not built:
-        return []
-    try:
-        private.check_all(Path(built))
-    except (private.Unsafe, OSError):
-        # Root must not run this. The run is refused for the same reason a moment later.
-        return []
-    done = machine.run(["sh", "-c", 'echo gpus | "$0"', os.path.join(built, CLIENT)], 30)
-    parts = done.output.split(";") if done.output.startswith("ok;") else []
-    return [dict(zip(("pci", "name"), part.split(" ", 1))) for part in parts[1:]]
+def model(directory: str) -> str:
+    for line in machine.text(directory + "/information").splitlines():
+        if line.startswith("Model:"):
+            return line.partition(":")[2].strip()
+    return ""
 
 
 def devices() -> List[Dict[str, Any]]:

@@ -104,7 +104,7 @@ def main() -> int:
         return show_page()
     if chosen.undo:
         return put_back()
-    found = look.facts(chosen.built or "")
+    found = look.facts()
     tell(look.said_by(look.nvpm()))
     tell()
     if chosen.gpus:

@@ -10,7 +10,6 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import built
 import gpus
-import look
 import machine
 import measure
 import peer
@@ -42,7 +41,7 @@ class Context:
         self.directory, self.journal, self.options = directory, journal, options
         self.source = directory / "source"
         self.built = directory / "built"
-        self.client_file = self.built / look.CLIENT
+        self.client_file = self.built / built.CLIENT
         self.step = ""
         self.pair = None  # type: Optional[Pair]
         self.mode = ""

@@ -13,7 +13,7 @@ changed() {
 	local top
 	for top in /*; do
 		case $top in
-		/dev | /proc | /sys | /run | /tmp) continue ;;
+		/dev | /proc | /sys | /run | /tmp | /lab | /mnt) continue ;;
 		esac
 		echo "looks at $top" >&2
 		find "$top" -xdev \( -path "$kept" -o -path '/var/lib/lab*' -o -path /var/lib/systemd -o -path /var/log -o -path /var/tmp \) \
