@@ -93,15 +93,20 @@ fn installer(advice: &Advice) -> Installer {
     if machine.exists("/var/lib/dkms/nvidia-peer-memory") {
         return if file_of_no_module(machine).is_some() { Installer::CutDkms } else { Installer::Dkms };
     }
-    if file.contains("/nvidia_peer_memory/")
-        || machine.run(&["rpm", "-q", "--whatprovides", "nvidia_peer_memory-kmod"]).0
-    {
+    if file.contains("/nvidia_peer_memory/") || rpm_has_kmod(machine) {
         return Installer::Kmod;
     }
     if file.contains("/extra/") {
         return Installer::Make;
     }
     if source(machine).is_some() { Installer::Source } else { Installer::Nobody }
+}
+
+/// Asks rpm whether a package for one kernel is installed. A rpm without a database, as on Debian, would make one, so
+/// it is not asked.
+fn rpm_has_kmod(machine: &Machine) -> bool {
+    !machine.glob(&["/var/lib/rpm/*", "/usr/lib/sysimage/rpm/*"]).is_empty()
+        && machine.run(&["rpm", "-q", "--whatprovides", "nvidia_peer_memory-kmod"]).0
 }
 
 /// Returns whether a package for one kernel has installed the module.
