@@ -2,18 +2,14 @@
 """The GPU's half of the tests: what needs no RDMA device, no module and no right to load one. CUDA
 allocates each kind of memory, and exports it as a dma-buf, which an RDMA device would take."""
 
-from typing import TYPE_CHECKING, Callable, Sequence, Tuple
+from typing import Callable, Sequence, Tuple
 
 import built
 import measure
 import traces
+from context import BLOCK, MIB, Context
 from talk import Client, NotHere
 
-if TYPE_CHECKING:
-    from steps import Context
-
-MIB = 1 << 20
-BLOCK = 2 * MIB
 SIZES = (*measure.SIZES, 1024 * MIB)
 TEXTS = {
     "device": "memory of cudaMalloc",
@@ -32,7 +28,7 @@ ABSENT = (NOT_SUPPORTED, "CUDA_ERROR_OUT_OF_MEMORY")
 NO_DMA_BUF = "CUDA exports no dma-buf: the driver is the proprietary one, or too old"
 
 
-def prepare(c: "Context") -> None:
+def prepare(c: Context) -> None:
     """Builds the client without libibverbs."""
     c.built.mkdir(mode=0o700, exist_ok=True)
     if c.options.built:
@@ -45,7 +41,7 @@ def prepare(c: "Context") -> None:
 
 
 def allocated(
-    c: "Context", client: Client, kind: str, size: int, absent: Sequence[str] = ABSENT
+    c: Context, client: Client, kind: str, size: int, absent: Sequence[str] = ABSENT
 ) -> bool:
     """Allocates buffer 0. Writes a line and returns false if this machine has no such memory."""
     said = client.ask("alloc", 0, kind, size)
@@ -56,7 +52,7 @@ def allocated(
     return said == "ok"
 
 
-def memory(c: "Context") -> None:
+def memory(c: Context) -> None:
     """Memory of each kind holds the bytes that are copied to it, at odd offsets."""
     with c.client() as client:
         client.sure("cuda")
@@ -73,7 +69,7 @@ def memory(c: "Context") -> None:
             client.sure("free", 0)
 
 
-def exports(c: "Context") -> None:
+def exports(c: Context) -> None:
     """Each kind of memory is exported as a dma-buf of its size, or refused by CUDA."""
     with c.client() as client:
         client.sure("cuda")
@@ -111,7 +107,7 @@ def settled(client: Client, wanted: int) -> int:
     return traces.settled(lambda: int(client.sure("room")[0]), wanted)
 
 
-def freed(c: "Context") -> None:
+def freed(c: Context) -> None:
     """A dma-buf keeps its memory after the program has freed it, and gives it back at its end."""
     size = 256 * MIB
     with c.client() as client:
@@ -130,7 +126,7 @@ def freed(c: "Context") -> None:
         c.equal("given back at the end of the dma-buf", before, settled(client, before))
 
 
-def killed(c: "Context") -> None:
+def killed(c: Context) -> None:
     """A process that is killed with memory exported leaves nothing."""
     size = 256 * MIB
     with c.client() as witness:
@@ -148,7 +144,7 @@ def killed(c: "Context") -> None:
         c.equal("all memory is given back", before, settled(witness, before))
 
 
-def measured(c: "Context") -> None:
+def measured(c: Context) -> None:
     """The time of an export as dma-buf and of its end, by size and threads."""
     with c.client() as client:
         client.sure("cuda")
@@ -161,7 +157,7 @@ def measured(c: "Context") -> None:
 
 
 # For each step its name, what it does, the seconds after which it hangs, and those that it takes.
-OF_A_GPU: Tuple[Tuple[str, Callable[["Context"], None], int, int], ...] = (
+OF_A_GPU: Tuple[Tuple[str, Callable[[Context], None], int, int], ...] = (
     ("memory", memory, 120, 5),
     ("exports", exports, 120, 5),
     ("freed", freed, 120, 5),

@@ -3,16 +3,14 @@
 module in both modes, nvidia-peermem, dma-buf. The page compares the figures."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Tuple
+from typing import Tuple
 
 import machine
 import undo
+from context import MIB, Context
 from talk import Client, Loop, NotHere
 
-if TYPE_CHECKING:
-    from steps import Context
-
-KIB, MIB = 1 << 10, 1 << 20
+KIB = 1 << 10
 SIZES = (64 * KIB, MIB, 16 * MIB)
 THREADS = (1, 4)
 ROUNDS = 200
@@ -21,17 +19,17 @@ SECONDS = 2
 LARGE, SMALL = MIB, 8
 
 
-def ours(c: "Context") -> None:
+def ours(c: Context) -> None:
     """The time of a registration and its end, bandwidth and latency, by the loaded module."""
     measured(c, "pointer")
 
 
-def by_dma_buf(c: "Context") -> None:
+def by_dma_buf(c: Context) -> None:
     """The same by dma-buf."""
     measured(c, "dmabuf")
 
 
-def measured(c: "Context", how: str) -> None:
+def measured(c: Context, how: str) -> None:
     with c.client() as client:
         client.sure("alloc", 0, "device", max(SIZES))
         client.sure("alloc", 1, "device", max(SIZES))
@@ -52,7 +50,7 @@ def measured(c: "Context", how: str) -> None:
 
 
 def timed(
-    c: "Context", client: Client, size: int, names: Tuple[str, str], command: str, *how: str
+    c: Context, client: Client, size: int, names: Tuple[str, str], command: str, *how: str
 ) -> None:
     """Measures how long a command of the client takes, by threads: its beginning and its end, which
     have these names."""
@@ -63,7 +61,7 @@ def timed(
             c.figure(f"{name}, {text}", int(time) / 1000, "us")
 
 
-def transfers(c: "Context", loop: Loop, remote: int, name: str) -> None:
+def transfers(c: Context, loop: Loop, remote: int, name: str) -> None:
     """Measures bandwidth and latency from the region 0 here to the region REMOTE there."""
     key = loop.there.sure("key", remote)
     for operation in ("write", "read"):
@@ -74,7 +72,7 @@ def transfers(c: "Context", loop: Loop, remote: int, name: str) -> None:
         c.figure(f"{operation}, 8 bytes, {name}", int(time[0]) / 1000, "us")
 
 
-def load_theirs(c: "Context") -> None:
+def load_theirs(c: Context) -> None:
     """NVIDIA's nvidia-peermem is loaded, to be measured in the same run."""
     found = machine.run(["modinfo", "-n", "nvidia-peermem"], 30)
     if found.code or not found.output:

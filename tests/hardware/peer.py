@@ -7,16 +7,13 @@ import re
 import shlex
 import subprocess
 import time
-from typing import TYPE_CHECKING, List
+from typing import List
 
 import machine
 import measure
+from context import MIB, Context
 from talk import Broken, Client, Loop, NotHere, Pair
 
-if TYPE_CHECKING:
-    from steps import Context
-
-MIB = 1 << 20
 SSH = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"]
 HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:-]*\Z")
 DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
@@ -30,7 +27,7 @@ def on_peer(host: str, command: str, limit: float = 60) -> machine.Ended:
     return machine.run([*SSH, host, command], limit)
 
 
-def carry(c: "Context") -> None:
+def carry(c: Context) -> None:
     """The client is copied to the other machine, which is reached by ssh without a password."""
     with open(str(c.client_file), "rb") as file:
         done = subprocess.run(
@@ -59,7 +56,7 @@ def remove(words: List[str]) -> str:
     return f"{host}:{place} stays: {done.output}" if done.code else ""
 
 
-def far_client(c: "Context") -> Client:
+def far_client(c: Context) -> Client:
     """Starts the client on the other machine, with its first GPU and a device."""
     place = [record["place"] for record in c.journal.records() if record["is"] == "peer"][-1]
     program = place + "/client"
@@ -85,7 +82,7 @@ def registered(near: Client, far: Client, length: int) -> None:
             raise Broken(f"GPU memory is not registered {who}: {said}")
 
 
-def transfers(c: "Context") -> None:
+def transfers(c: Context) -> None:
     """Write, read and send between GPUs of two machines; the bytes are compared at both ends."""
     with c.client() as near, far_client(c) as far:
         loop = Loop(near, far)
@@ -108,7 +105,7 @@ def transfers(c: "Context") -> None:
                 c.equal(text + ", the bytes at both ends", ["ok"] * 3, got)
 
 
-def killed(c: "Context") -> None:
+def killed(c: Context) -> None:
     """The process here is killed in mid-transfer; the other machine's registration ends well."""
     with far_client(c) as far:
         near = c.client()
@@ -121,7 +118,7 @@ def killed(c: "Context") -> None:
         c.equal("the end of the registration there", "ok", far.ask("dereg", 0))
 
 
-def measured(c: "Context") -> None:
+def measured(c: Context) -> None:
     """Bandwidth and latency between the GPUs of two machines."""
     with c.client() as near, far_client(c) as far:
         loop = Loop(near, far)

@@ -17,8 +17,9 @@ import machine
 import page
 import traces
 import undo
+from context import Context
 from journal import Journal
-from steps import Context, Step
+from steps import Step
 from talk import Broken, NotHere
 
 HELD, FAILED, NOT_TRIED = "held", "failed", "not tried"
