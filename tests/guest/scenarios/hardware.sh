@@ -23,6 +23,9 @@ check "every kind of memory was tried" eval "! grep -q 'kinds.*\"word\": \"not\"
 as_before "after all steps"
 rm -rf "$state"
 check "the GPU's half" hardware --gpus --no-measure
+equal "a GPU that CUDA does not list" \
+	"not CUDA does not list 0000:ff:00.0: CUDA_VISIBLE_DEVICES hides it, or nvidia-smi says more" \
+	"$(echo cuda | "$built/hardware-client" --gpu 0000:ff:00.0)"
 check "its exports were tried" page '^  cuda/gpu0/exports: [0-9]+ checks'
 
 # Two clients as on two machines: the double of ssh stays on this one.

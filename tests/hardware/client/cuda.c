@@ -59,8 +59,8 @@ bool failed(int error)
 	return true;
 }
 
-/* Finds the wanted GPU, or takes the first. Returns an error of CUDA. */
-static int find_gpu(void)
+/* Finds the wanted GPU, or takes the first. Answers the reason, and returns false, if CUDA has none. */
+static bool find_gpu(void)
 {
 	int count = 0, i, error;
 	char id[64];
@@ -71,9 +71,12 @@ static int find_gpu(void)
 		if (!error && wanted_gpu)
 			error = cuda.bus_id(id, sizeof(id), device);
 		if (!error && (!wanted_gpu || !strcasecmp(id, wanted_gpu)))
-			return 0;
+			return true;
 	}
-	return error ? error : INVALID_DEVICE;
+	if (!failed(error))
+		answer("not CUDA does not list %s: CUDA_VISIBLE_DEVICES hides it, or nvidia-smi says more",
+		       wanted_gpu ? wanted_gpu : "a GPU");
+	return false;
 }
 
 bool open_cuda(void)
@@ -96,7 +99,7 @@ bool open_cuda(void)
 		answer("not libcuda.so.1 lacks calls");
 		return false;
 	}
-	if (failed(cuda.init(0)) || failed(find_gpu()) ||
+	if (failed(cuda.init(0)) || !find_gpu() ||
 	    failed(cuda.retain(&primary, device)) || failed(cuda.current(primary)))
 		return false;
 	is_open = true;

@@ -30,7 +30,6 @@ struct permission {
 #define ATTACH_GLOBAL	1
 #define SYNC_MEMOPS	6
 #define DMA_BUF		1
-#define INVALID_DEVICE	101
 
 typedef unsigned long long gpu_address;
 
