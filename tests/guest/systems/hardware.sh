@@ -15,10 +15,22 @@ changed() {
 		case $top in
 		/dev | /proc | /sys | /run | /tmp | /lab | /mnt) continue ;;
 		esac
-		echo "looks at $top" >&2
+		say "looks at $top" >&2
 		find "$top" -xdev \( -path "$kept" -o -path '/var/lib/lab*' -o -path /var/lib/systemd -o -path /var/log -o -path /var/tmp \) \
 			-prune -o -not -path /var/lib -cnewer "$1" -print
 	done
+}
+
+# with_progress COMMAND...: runs COMMAND, and tells the host of each step. A guest that tells the host
+# nothing for minutes counts as hung.
+with_progress() {
+	"$@" 2>&1 | while read -r line; do
+		case $line in
+		'['* | 'still going on'*) say "$line" ;;
+		*) printf '%s\n' "$line" ;;
+		esac
+	done
+	return "${PIPESTATUS[0]}"
 }
 
 boot_1() {
@@ -29,7 +41,7 @@ boot_1() {
 	check "files were compared" test "$(wc -l </run/before)" -gt 500
 	lsmod | awk '{ print $1 }' | sort >/run/modules
 	touch /run/begun
-	sh "$release/tests/hardware/run" --no-measure || rc=$?
+	with_progress sh "$release/tests/hardware/run" --no-measure || rc=$?
 	equal "exit code" 0 "$rc"
 	check "every step that was tried held" grep -qE '^nv_peer_mem on hardware: ([0-9]+) of \1 steps held$' "$kept"/*/page.txt
 	check "the module was built" grep -q '"the module is built for this kernel"' "$kept"/*/journal
