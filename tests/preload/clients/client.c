@@ -422,13 +422,17 @@ static void lock_the_list(void)
 		usleep(1000);
 }
 
-/* Waits until the first thread of the process has ended. */
+/*
+ * Waits until the first thread of the process has ended. /proc/self/stat would do as well, but
+ * qemu-aarch64 makes that file itself, and always says that the process runs.
+ */
 static void wait_for_the_leader(void)
 {
-	char state = 0;
+	char name[64], state = 0;
 
+	snprintf(name, sizeof(name), "/proc/self/task/%d/stat", getpid());
 	while (state != 'Z') {
-		FILE *file = fopen("/proc/self/stat", "r");
+		FILE *file = fopen(name, "r");
 
 		if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
 			exit(3);
