@@ -14,7 +14,7 @@ note "dkms $(dpkg-query -f '${Version}' -W dkms)"
 goes_on() {
 	told "the kernel's installation goes on" "nv_peer_mem is not built for kernel $newer: " kernel_installed "$newer" "${@:2}"
 	check "and why: $1" says "$1"
-	check "it is said what to do" says "When the cause is removed, run: dkms install nvidia-peer-memory/$version -k $newer"
+	check "it is said what to do" says "When the cause is removed, run: $source/build/dkms/kernel $newer"
 	check "there is no module for it" fails installed_for "$newer"
 	check "the older kernel has its module" installed_for "$kver"
 	check "which can be loaded" loads nv_peer_mem
