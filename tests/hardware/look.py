@@ -87,11 +87,12 @@ def core() -> str:
 
 
 def gpus() -> List[Dict[str, str]]:
-    """Returns the GPUs of the driver's own list, which has only a container's GPUs in a container.
+    """Returns the GPUs of the driver's own list, which may be empty in a container that has no GPU.
     A driver without such a list, as the simulated one, gives its GPUs no names."""
-    listed = machine.paths("/proc/driver/nvidia/gpus/*")
-    bound = listed or machine.paths("/sys/bus/pci/drivers/nvidia/*:*:*.*")
-    return [{"pci": os.path.basename(path), "name": model(path)} for path in bound]
+    pattern = "/sys/bus/pci/drivers/nvidia/*:*:*.*"
+    if machine.there("/proc/driver/nvidia/gpus"):
+        pattern = "/proc/driver/nvidia/gpus/*"
+    return [{"pci": os.path.basename(path), "name": model(path)} for path in machine.paths(pattern)]
 
 
 def model(directory: str) -> str:

@@ -62,7 +62,7 @@ def far_client(c: Context) -> Client:
     program = place + "/client"
     gpus = on_peer(c.options.peer, f"echo gpus | {shlex.quote(program)}").output.split(";")
     if gpus[0] != "ok" or len(gpus) < 2:
-        raise NotHere("no GPU there: " + gpus[0])
+        raise NotHere("no GPU there: " + gpus[0].replace("not ", "", 1))
     pair = Pair(0, gpus[1].split(" ")[0], c.options.peer_device or "", 1)
     words = [shlex.quote(word) for word in (program, "--gpu", pair.pci)]
     words += ["--device", shlex.quote(pair.device)] if pair.device else []

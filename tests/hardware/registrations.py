@@ -31,6 +31,7 @@ def sizes(c: Context) -> None:
     if total and largest > wanted[-1]:
         wanted.append(largest // BLOCK * BLOCK)
     with c.client() as client:
+        client.sure("cuda")
         for size in wanted:
             said = client.ask("alloc", 0, "device", size)
             if said == NO_ROOM:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The steps: for each a name, a time limit, what it tries, and what the contract says. A step runs
-in a process of its own. It writes a line for each thing that held, did not hold, or could not be
-tried. The same steps run on hardware and in a guest of the lab; `lab` names the scenario that tries
-the same with injected faults."""
+"""The table of the steps: for each a name, its function, a time limit, and what must have held
+before. The functions are in the files that are imported here. A step runs in a process of its own.
+It writes a line for each thing that held, did not hold, or could not be tried. The same steps run
+on hardware and in a guest of the lab; `lab` names the scenario that tries the same with injected
+faults."""
 
 from typing import Callable, List, NamedTuple, Optional, Tuple
 

@@ -386,6 +386,22 @@ def test_a_client_of_others_is_not_run(node: Node) -> None:
     assert not (node.root / "was-run").exists()
 
 
+def test_a_gpu_that_cuda_does_not_list(node: Node) -> None:
+    hidden = "not CUDA does not list 0000:01:00.0"
+    node.put("wrong", f"cuda {hidden}\nalloc {hidden}\natomics {hidden}")
+    assert node.run("--no-measure") == 0, node.output
+    of_the_pair = [v for step, v in node.verdicts().items() if "gpu0" in step]
+    assert set(of_the_pair) == {"not tried"}
+    assert "CUDA does not list 0000:01:00.0" in node.page()
+
+
+def test_an_empty_list_of_the_driver(node: Node) -> None:
+    subprocess.run(["rm", "-r", node.root / "proc/driver/nvidia/gpus/0000:01:00.0"], check=True)
+    node.put("sys/bus/pci/drivers/nvidia/0000:02:00.0/x")
+    assert node.run("--dry-run") == 2
+    assert "REFUSED: no GPU was found" in node.output
+
+
 def test_a_driver_without_dma_buf(node: Node) -> None:
     in_a_container(node)
     node.put("wrong", "export CUDA_ERROR_NOT_SUPPORTED")

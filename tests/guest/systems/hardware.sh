@@ -8,7 +8,8 @@ kept=/var/lib/nv_peer_mem-hardware
 sums() { find /etc "/lib/modules/$(uname -r)/" "$@" -type f -not -path '*/kernel/*' -exec sha256sum {} + | sort -k 2; }
 
 # changed FILE: prints all files and directories that were made, changed or removed since FILE was made.
-# Left out are the run's own directory, which is made in /var/lib, the lab's, and what daemons write.
+# Left out are the run's own directory, which is made in /var/lib, the lab's (also /mnt), what daemons
+# write, and what no boot keeps.
 changed() {
 	local top
 	for top in /*; do
@@ -26,7 +27,7 @@ changed() {
 with_progress() {
 	"$@" 2>&1 | while read -r line; do
 		case $line in
-		'['* | 'still going on'*) say "$line" ;;
+		'['* | *'still going on'*) say "$line" ;;
 		*) printf '%s\n' "$line" ;;
 		esac
 	done

@@ -59,13 +59,20 @@ bool failed(int error)
 	return true;
 }
 
-/* Finds the wanted GPU, or takes the first. Answers the reason, and returns false, if CUDA has none. */
+/*
+ * Starts CUDA, and finds the wanted GPU, or takes the first. Answers the reason, and returns false,
+ * if CUDA has none. If all GPUs are hidden, CUDA does not even start.
+ */
 static bool find_gpu(void)
 {
 	int count = 0, i, error;
 	char id[64];
 
-	error = cuda.count(&count);
+	error = cuda.init(0);
+	if (!error)
+		error = cuda.count(&count);
+	if (error == NO_DEVICE)
+		error = 0;
 	for (i = 0; !error && i < count; i++) {
 		error = cuda.get(&device, i);
 		if (!error && wanted_gpu)
@@ -99,8 +106,7 @@ bool open_cuda(void)
 		answer("not libcuda.so.1 lacks calls");
 		return false;
 	}
-	if (failed(cuda.init(0)) || !find_gpu() ||
-	    failed(cuda.retain(&primary, device)) || failed(cuda.current(primary)))
+	if (!find_gpu() || failed(cuda.retain(&primary, device)) || failed(cuda.current(primary)))
 		return false;
 	is_open = true;
 	return true;

@@ -30,6 +30,7 @@ struct permission {
 #define ATTACH_GLOBAL	1
 #define SYNC_MEMOPS	6
 #define DMA_BUF		1
+#define NO_DEVICE	100
 
 typedef unsigned long long gpu_address;
 

@@ -2,8 +2,8 @@
 /*
  * Does verbs and CUDA step by step: reads commands, one a line, and answers each with one line. The
  * answer begins with `ok`, with `not` and a reason if something does not exist on this machine, or
- * with the name of an error. The steps (steps.py) give the commands and know which answer is right,
- * so this program has no contract of its own. It also runs at the far end of an ssh connection.
+ * with the name of an error. The steps (../steps.py) give the commands and know which answer is
+ * right, so this program has no contract of its own. It also runs at the far end of an ssh connection.
  *
  * With WITHOUT_VERBS it is built for machines without libibverbs, and has the commands of GPUs only.
  */
