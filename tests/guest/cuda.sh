@@ -13,7 +13,7 @@ dma_buf() { counting dma_buf "$@"; }
 counting() {
 	local file=$1 word rest rc=0
 	shift
-	# The output is shown at once, because a guest that says nothing for minutes counts as hung.
+	# The output is written at once, so that the console shows where a program hangs.
 	python3 -B "/lab/cuda/$file.py" "$@" 2>&1 | tee /tmp/said || rc=$?
 	while read -r word rest; do
 		case $word in

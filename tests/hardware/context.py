@@ -8,7 +8,7 @@ import built
 from journal import Journal
 from talk import Client, Pair
 
-MIB = 1 << 20
+KIB, MIB = 1 << 10, 1 << 20
 # The driver frees buffers of whole blocks of this size by themselves (docs/programs.md).
 BLOCK = 2 * MIB
 PERSISTENT, REVOCABLE = "persistent", "revocable"

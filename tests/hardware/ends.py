@@ -6,10 +6,9 @@ import time
 import machine
 import traces
 import undo
-from context import BLOCK, MIB, PERSISTENT, REVOCABLE, Context
+from context import BLOCK, KIB, MIB, PERSISTENT, REVOCABLE, Context
 from talk import Client, Loop
 
-KIB = 1 << 10
 # A completion with one of these is no refusal, because nobody has answered.
 SILENCE = ("RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR", "RESP_TIMEOUT_ERR")
 MANY = 1000

@@ -21,10 +21,11 @@ TEXTS = {
 }
 GPU_KINDS = [kind for kind in TEXTS if kind != "host"]
 NOT_SUPPORTED = "CUDA_ERROR_NOT_SUPPORTED"
+NO_ROOM = "CUDA_ERROR_OUT_OF_MEMORY"
 # What CUDA answers for memory that is no GPU memory, or that moves between GPU and host.
 NO_EXPORT = ("CUDA_ERROR_INVALID_VALUE", NOT_SUPPORTED)
 # What CUDA answers for memory that this machine does not have, or has no room for.
-ABSENT = (NOT_SUPPORTED, "CUDA_ERROR_OUT_OF_MEMORY")
+ABSENT = (NOT_SUPPORTED, NO_ROOM)
 NO_DMA_BUF = "CUDA exports no dma-buf: the driver is the proprietary one, or too old"
 
 

@@ -7,10 +7,9 @@ from typing import Tuple
 
 import machine
 import undo
-from context import MIB, Context
+from context import KIB, MIB, Context
 from talk import Client, Loop, NotHere
 
-KIB = 1 << 10
 SIZES = (64 * KIB, MIB, 16 * MIB)
 THREADS = (1, 4)
 ROUNDS = 200

@@ -5,11 +5,9 @@ from typing import Tuple
 
 import gpus
 import traces
-from context import BLOCK, MIB, Context
+from context import BLOCK, KIB, MIB, Context
 from talk import Broken, NotHere
 
-KIB = 1 << 10
-NO_ROOM = "CUDA_ERROR_OUT_OF_MEMORY"
 # The kinds of memory (gpus.TEXTS) that the driver pins for nobody.
 NOT_PINNED = ("vmm-plain", "pool", "managed")
 
@@ -34,7 +32,7 @@ def sizes(c: Context) -> None:
         client.sure("cuda")
         for size in wanted:
             said = client.ask("alloc", 0, "device", size)
-            if said == NO_ROOM:
+            if said == gpus.NO_ROOM:
                 c.no(f"{size} bytes: the GPU has no such room")
                 continue
             if said != "ok":
